@@ -1,0 +1,98 @@
+"""Cells: the units of a sweep. One configuration, one small JSON record, one array file, found again by their hash."""
+
+import hashlib
+import json
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from filelock import FileLock
+
+from monolib.atomic_files import read_arrays, write_arrays, write_text
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One computation: `kind` names the function that does it, `config` (plain JSON values) is all that it reads."""
+
+    kind: str
+    config: Mapping[str, Any]
+
+    @property
+    def key(self) -> str:
+        """Name of the cell's files: hash of kind and configuration."""
+        text = json.dumps([self.kind, dict(self.config)], sort_keys=True, allow_nan=False)
+        return f"{self.kind}-{hashlib.sha256(text.encode()).hexdigest()[:20]}"
+
+
+@dataclass(frozen=True, eq=False)
+class CellRecord:
+    """A finished cell: `result` (plain JSON values), `arrays` by name, `provenance`."""
+
+    result: dict[str, Any]
+    arrays: dict[str, np.ndarray]
+    provenance: dict[str, Any]
+
+
+class CellStore:
+    """Folder of finished cells. Safe for several processes: files are whole or absent, and a lock guards each cell."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def file(self, cell: Cell, suffix: str) -> Path:
+        """Path of one of the cell's files: json, npz (finished), checkpoint, progress, lock (while it runs)."""
+        return self.folder / f"{cell.key}.{suffix}"
+
+    def lock(self, cell: Cell) -> FileLock:
+        """Lock that the process which computes `cell` holds; the system releases it when that process dies."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        return FileLock(self.file(cell, "lock"), is_singleton=True)
+
+    def is_running(self, cell: Cell) -> bool:
+        """Whether another process computes the cell at this moment."""
+        if not self.file(cell, "lock").exists():
+            return False
+        lock = FileLock(self.file(cell, "lock"), timeout=0)
+        try:
+            with lock:
+                return False
+        except TimeoutError:
+            return True
+
+    def read(self, cell: Cell) -> CellRecord | None:
+        """The finished cell, or None when it is absent or damaged (which is reported as a warning)."""
+        path = self.file(cell, "json")
+        try:
+            record = json.loads(path.read_text())
+            if record["config"] != json.loads(json.dumps(dict(cell.config))):
+                raise ValueError("holds another configuration")
+            arrays_file = self.file(cell, "npz")
+            if hashlib.sha256(arrays_file.read_bytes()).hexdigest() != record["arrays_sha256"]:
+                raise ValueError(f"does not belong to {arrays_file.name}")
+            return CellRecord(record["result"], read_arrays(arrays_file), record["provenance"])
+        except FileNotFoundError:
+            return None
+        except (ValueError, KeyError, TypeError) as error:
+            logger.warning("cell %s is damaged (%s) and will be computed again", path.name, error)
+            return None
+
+    def write(self, cell: Cell, record: CellRecord) -> None:
+        """Keep a finished cell; its JSON is written last, so that a cell that can be read is complete."""
+        arrays_file = self.file(cell, "npz")
+        write_arrays(arrays_file, **record.arrays)
+        content = {
+            "kind": cell.kind,
+            "config": dict(cell.config),
+            "result": record.result,
+            "provenance": record.provenance,
+            "arrays_sha256": hashlib.sha256(arrays_file.read_bytes()).hexdigest(),
+        }
+        write_text(self.file(cell, "json"), json.dumps(content, indent=1))
+        for suffix in ("checkpoint", "progress"):
+            self.file(cell, suffix).unlink(missing_ok=True)

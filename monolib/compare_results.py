@@ -1,0 +1,61 @@
+"""How far a rerun's tables are from the committed ones."""
+
+import io
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from monolib.errors import UserError
+from monolib.project_paths import project_root
+
+
+def committed_text(path: Path) -> str:
+    """Text of a file as committed (HEAD). Raises UserError outside a git clone or when it is not committed."""
+    relative = path.relative_to(project_root()).as_posix()
+    command = ["git", "-C", str(project_root()), "show", f"HEAD:{relative}"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise UserError(f"{relative}: is not committed, or this is no git clone") from error
+
+
+def largest_deviation(new: pd.DataFrame, committed: pd.DataFrame) -> tuple[float, str]:
+    """Largest absolute deviation over the numbers of two tables, and where (row, column).
+
+    Raises UserError when rows, columns or words differ: then the tables are not of the same configuration.
+    """
+    if list(new.columns) != list(committed.columns) or len(new) != len(committed):
+        raise UserError("tables have other rows or columns than the committed ones")
+    numbers = [name for name in new.columns if pd.api.types.is_numeric_dtype(committed[name])]
+    words = [name for name in new.columns if name not in numbers]
+    if not new[words].equals(committed[words]):
+        raise UserError("tables have other names or words than the committed ones")
+    deviation = (new[numbers] - committed[numbers]).abs()
+    unmatched = new[numbers].isna() != committed[numbers].isna()
+    distances = deviation.mask(unmatched, np.inf).fillna(0.0).to_numpy()
+    if distances.size == 0:
+        return 0.0, "no numbers"
+    row, column = np.unravel_index(distances.argmax(), distances.shape)
+    return float(distances[row, column]), f"row {row + 1}, column {numbers[column]}"
+
+
+def compare_figure(folder: Path) -> list[str]:
+    """One line per table of a results folder: identical, or the largest deviation from the committed table."""
+    files = sorted(folder.glob("*.csv"))
+    if not files:
+        raise UserError(f"{folder.relative_to(project_root())}: holds no results; run the figure first")
+    lines = []
+    for file in files:
+        text, committed = file.read_text(encoding="utf-8"), committed_text(file)
+        if text == committed:
+            lines.append(f"{file.name}: identical")
+            continue
+        new, old = (pd.read_csv(io.StringIO(t)) for t in (text, committed))
+        try:
+            deviation, place = largest_deviation(new, old)
+            lines.append(f"{file.name}: largest deviation {deviation:.6g} ({place})")
+        except UserError as error:
+            lines.append(f"{file.name}: {error}")
+    return lines

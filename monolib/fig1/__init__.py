@@ -1,0 +1,1 @@
+"""Figures 1 and 5: MLPs develop specialised first-layer neurons (§3.1, A.1)."""

@@ -1,0 +1,63 @@
+"""The figures that can be run: notebook, parameters and cells of each."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from monolib.cells import Cell
+from monolib.errors import UserError
+from monolib.fig1.parameters import Fig1Parameters
+from monolib.fig1.runs import planned_runs
+from monolib.project_paths import project_root
+
+
+@dataclass(frozen=True)
+class FigureEntry:
+    """One notebook: name on the command line and of its results folder, title, parameters' model, cells it needs."""
+
+    name: str
+    title: str
+    notebook: str
+    model: type[Fig1Parameters]
+    cells: Callable[[Any], list[Cell]]
+
+    @property
+    def notebook_path(self) -> Path:
+        """The notebook without outputs that papermill executes."""
+        return project_root() / "notebooks" / f"{self.notebook}.ipynb"
+
+
+FIGURES = {
+    "fig1": FigureEntry(
+        name="fig1",
+        title="Figures 1 and 5: specialised first-layer neurons",
+        notebook="01_specialized_neurons",
+        model=Fig1Parameters,
+        cells=lambda parameters: [run.cell for run in planned_runs(parameters)],
+    ),
+}
+DRAWN_BY = {"fig5": "fig1"}  # figures without a notebook of their own
+
+
+def figure_entry(name: str) -> FigureEntry:
+    """Entry of a figure by its name. Raises UserError for an unknown one."""
+    known = FIGURES | {alias: FIGURES[name] for alias, name in DRAWN_BY.items()}
+    if name not in known:
+        raise UserError(f"figure={name!r}: must be one of {', '.join(known)}")
+    return known[name]
+
+
+def profiles(figure: str) -> list[str]:
+    """Profiles that have a parameter file for the figure, smallest first where known."""
+    order = {"smoke": 0, "small": 1, "paper": 2}
+    found = [path.parent.name for path in (project_root() / "parameters").glob(f"*/{figure}.yaml")]
+    return sorted(found, key=lambda name: (order.get(name, 3), name))
+
+
+def parameter_file(figure: str, profile: str) -> Path:
+    """Parameter file of a figure and profile. Raises UserError when there is none."""
+    path = project_root() / "parameters" / profile / f"{figure}.yaml"
+    if not path.is_file():
+        raise UserError(f"profile={profile!r}: must be one of {', '.join(profiles(figure))} for {figure}")
+    return path

@@ -1,0 +1,113 @@
+"""Clustered single-index laws (§2): a Gaussian mixture whose label depends on one direction per cluster.
+
+    c ~ Unif{1..K},   x | c ~ N(μ_c, diag(input_std²)),   y = g_c(link_scale · ⟨x, v_c⟩) + N(0, noise_std²)
+
+Each data law of the paper is one function that returns a `ClusteredLaw`.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from monolib.links import LINKS, FloatArray
+
+
+class Sample(NamedTuple):
+    """Points drawn from a law: `x` (n, d), labels `y` (n,), true cluster numbers `cluster` (n,), counted from 0."""
+
+    x: FloatArray
+    y: FloatArray
+    cluster: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class ClusteredLaw:
+    """A Gaussian mixture with a single-index label in each cluster (§2), float64 throughout.
+
+    centers: μ_c, shape (K, d).  directions: unit vectors v_c, shape (K, d).  links: K names from `LINKS`.
+    input_std: standard deviation of each coordinate about its center, shape (d,); zeros are allowed.
+    noise_std: label noise σ.  link_scale: factor on ⟨x, v_c⟩ inside the link.
+    balanced: False draws c independently and uniformly; True assigns clusters round-robin (point i belongs to cluster
+    i mod K), so that every prefix has counts that differ by at most one (A.2).
+    Raises ValueError when shapes disagree, a direction is not a unit vector, or a link is unknown.
+    """
+
+    centers: FloatArray
+    directions: FloatArray
+    links: tuple[str, ...]
+    input_std: FloatArray
+    noise_std: float
+    link_scale: float = 1.0
+    balanced: bool = False
+
+    def __post_init__(self) -> None:
+        n_clusters, dim = self.centers.shape
+        if self.directions.shape != (n_clusters, dim):
+            raise ValueError(f"directions.shape={self.directions.shape}: must equal centers.shape={(n_clusters, dim)}")
+        if self.input_std.shape != (dim,) or not (self.input_std >= 0).all():
+            raise ValueError(f"input_std: must hold {dim} numbers ≥ 0")
+        if len(self.links) != n_clusters or not set(self.links) <= set(LINKS):
+            raise ValueError(f"links={self.links}: must be {n_clusters} names out of {', '.join(LINKS)}")
+        if not np.allclose(np.linalg.norm(self.directions, axis=1), 1.0, atol=1e-12):
+            raise ValueError("directions: every row must have norm 1")
+        if self.noise_std < 0:
+            raise ValueError(f"noise_std={self.noise_std}: must be ≥ 0")
+
+    @property
+    def n_clusters(self) -> int:
+        """Number of clusters K."""
+        return self.centers.shape[0]
+
+    @property
+    def dim(self) -> int:
+        """Input dimension d."""
+        return self.centers.shape[1]
+
+    def noiseless(self, x: FloatArray, cluster: np.ndarray) -> FloatArray:
+        """Noiseless label g_c(link_scale · ⟨x, v_c⟩) for points `x` (n, d) of clusters `cluster` (n,); shape (n,)."""
+        projection = self.link_scale * np.einsum("nd,nd->n", x, self.directions[cluster])
+        label = np.empty(len(x))
+        for name in set(self.links):
+            members = np.array([link == name for link in self.links])[cluster]
+            label[members] = LINKS[name](projection[members])
+        return label
+
+    def sample(self, n: int, rng: np.random.Generator) -> Sample:
+        """Draw `n` points (x, y, cluster) with the generator `rng`; see the class for the law.
+
+        Points are drawn one after the other in the generator's stream of each quantity, not nested: to obtain nested
+        prefixes draw the largest set once and slice it.
+        Raises ValueError for n < 1.
+        """
+        if n < 1:
+            raise ValueError(f"n={n}: must be an integer ≥ 1")
+        cluster = np.arange(n) % self.n_clusters if self.balanced else rng.integers(self.n_clusters, size=n)
+        x = self.centers[cluster] + self.input_std * rng.standard_normal((n, self.dim))
+        y = self.noiseless(x, cluster) + self.noise_std * rng.standard_normal(n)
+        return Sample(x, y, cluster)
+
+
+def axis_aligned_law(
+    n_clusters: int = 10, dim: int = 40, center_scale: float = 20.0, noise_std: float = 0.005
+) -> ClusteredLaw:
+    """Axis-aligned law of Figs. 1 and 5 (§3.1, A.1).
+
+        μ_c = center_scale · e_c,   v_c = e_{K+c},   x = μ_c + N(0, I_d/d),   y = He₂(√d ⟨v_c, x⟩)/√2 + N(0, noise_std²)
+
+    Coordinates 1..K route, K+1..2K predict, the rest are nuisance.
+    Raises ValueError when `dim` < 2K or K < 1.
+    """
+    if n_clusters < 1:
+        raise ValueError(f"n_clusters={n_clusters}: must be an integer ≥ 1")
+    if dim < 2 * n_clusters:
+        raise ValueError(f"dim={dim}: must be at least 2 · n_clusters = {2 * n_clusters}")
+    identity = np.eye(dim)
+    return ClusteredLaw(
+        centers=center_scale * identity[:n_clusters],
+        directions=identity[n_clusters : 2 * n_clusters],
+        links=("hermite2",) * n_clusters,
+        input_std=np.full(dim, dim**-0.5),
+        noise_std=noise_std,
+        link_scale=dim**0.5,
+    )

@@ -1,0 +1,130 @@
+"""Notebooks: pairs in step, sources without outputs, executed through papermill's own command line."""
+
+import ast
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import jupytext
+import nbformat
+import pytest
+
+from monolib.fig1.parameters import Fig1Parameters
+from monolib.parameter_files import read_yaml
+from monolib.project_paths import project_root
+
+NOTEBOOKS = sorted((project_root() / "notebooks").glob("*.ipynb"))
+PAIRS = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+
+
+def papermill(*arguments, cwd):
+    command = [sys.executable, "-m", "papermill", "--no-progress-bar", *map(str, arguments)]
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=300)
+
+
+def test_every_notebook_has_its_pair(root):
+    assert {p.stem for p in NOTEBOOKS} == {p.stem for p in (root / "notebooks").glob("*.py")} != set()
+
+
+@PAIRS
+def test_pair_is_in_step_and_source_has_no_outputs(path):
+    notebook, script = nbformat.read(path, as_version=4), jupytext.read(path.with_suffix(".py"))
+    cells = [[(c.cell_type, c.source, c.metadata.get("tags", [])) for c in n.cells] for n in (notebook, script)]
+    assert cells[0] == cells[1], f"{path.name} and its .py differ: run `make notebooks`"
+    assert notebook.metadata.kernelspec == script.metadata.kernelspec
+    assert not any(cell.get("outputs") or cell.get("execution_count") for cell in notebook.cells)
+
+
+def test_a_pair_out_of_step_is_noticed(tmp_path, root):
+    for suffix in (".py", ".ipynb"):
+        source = root / "notebooks" / f"01_specialized_neurons{suffix}"
+        text = source.read_text()
+        (tmp_path / source.name).write_text(text.replace("noise_std = 0.005", "noise_std = 0.5", suffix == ".py"))
+    with pytest.raises(AssertionError, match="run `make notebooks`"):
+        test_pair_is_in_step_and_source_has_no_outputs(tmp_path / "01_specialized_neurons.ipynb")
+
+
+@PAIRS
+def test_no_long_code_cells(path):
+    code = [cell.source for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
+    parameters = [source for source in code if source.startswith("profile = ")]
+    assert len(parameters) == 1
+    assert max(source.count("\n") + 1 for source in code if source not in parameters) <= 25
+
+
+def test_defaults_are_the_small_profile(root):
+    notebook = nbformat.read(root / "notebooks" / "01_specialized_neurons.ipynb", as_version=4)
+    tagged = [cell.source for cell in notebook.cells if "parameters" in cell.metadata.get("tags", [])]
+    assert len(tagged) == 1
+    defaults = {s.targets[0].id: ast.literal_eval(s.value) for s in ast.parse(tagged[0]).body}
+    assert defaults == read_yaml(root / "parameters" / "small" / "fig1.yaml")
+    assert set(defaults) == set(Fig1Parameters.model_fields)
+
+
+@pytest.fixture(scope="module")
+def executed(root, tmp_path_factory):
+    """The smoke profile through papermill's command line, from a working folder far from the project."""
+    folder = tmp_path_factory.mktemp("elsewhere")
+    result = papermill(
+        root / "notebooks" / "01_specialized_neurons.ipynb",
+        "out.ipynb",
+        "-f",
+        root / "parameters" / "smoke" / "fig1.yaml",
+        *("-p", "results_folder", str(folder / "results"), "-p", "cache_folder", str(folder / "cells")),
+        cwd=folder,
+    )
+    assert result.returncode == 0, result.stderr[-2000:]
+    return folder
+
+
+def test_executed_notebook_holds_its_figures_and_its_verdict_table(executed):
+    notebook = nbformat.read(executed / "out.ipynb", as_version=4)
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
+    assert sum("image/png" in output.get("data", {}) for output in outputs) == 4
+    assert any("| F1.c |" in output.get("data", {}).get("text/markdown", "") for output in outputs)
+    assert not any(output.output_type == "error" for output in outputs)
+    names = {path.name for path in (executed / "results" / "smoke" / "fig1").iterdir()}
+    tables = {f"{name}.csv" for name in ("table", "runs", "curves", "neurons", "variations")}
+    pictures = {f"{n}.{s}" for n in ("table", "curves", "fig1_neurons", "fig5_neurons") for s in ("pdf", "png")}
+    assert tables | pictures | {"claims.json", "provenance.json", "parameters.json"} <= names
+
+
+def test_provenance_names_code_libraries_and_device_for_every_cell(executed):
+    records = json.loads((executed / "results" / "smoke" / "fig1" / "provenance.json").read_text())
+    assert len(records) == 9
+    for record in records.values():
+        expected = {"monolib", "commit", "uncommitted_changes", "torch", "numpy", "device_name", "threads", "seconds"}
+        assert expected <= set(record)
+        assert record["threads"] == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["-p", "widht", "5"], "widht=5: unknown parameter; did you mean width?"),
+        (["-y", "noise_std: 1e-6"], "noise_std='1e-6': is text, not a number"),
+        (["-p", "architectures", "relu"], "architectures='relu': input should be a valid list"),
+    ],
+)
+def test_a_typo_on_papermills_command_line_stops_the_run_with_one_line(tmp_path, root, arguments, line):
+    result = papermill(
+        root / "notebooks" / "01_specialized_neurons.ipynb",
+        "out.ipynb",
+        "-f",
+        root / "parameters" / "smoke" / "fig1.yaml",
+        *("-p", "results_folder", str(tmp_path / "results"), "-p", "cache_folder", str(tmp_path / "cells")),
+        *arguments,
+        cwd=tmp_path,
+    )
+    assert result.returncode != 0
+    assert result.stderr.strip().splitlines()[-1].startswith(f"UserError: {line}") or f"UserError: {line}" in result.stderr
+    assert not (tmp_path / "cells").exists()
+
+
+def test_committed_executed_notebooks_name_no_machine(root):
+    for path in Path(root / "results").glob("*/*/*.ipynb"):
+        text = path.read_text()
+        assert not re.search(r"(?<![\w.])/(home|root|tmp|work|Users|var|private)/", text), path
+        assert "papermill" not in json.loads(text)["metadata"]
