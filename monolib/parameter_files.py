@@ -77,7 +77,7 @@ def _problem(model: type[FigureParameters], details: dict[str, Any]) -> str:
         return f"{name}: has no value"
     if details["type"] == "value_error" and not name:
         return message
-    if isinstance(value, str) and "number" in message + details["type"] + "float" and _is_number(value):
+    if isinstance(value, str) and details["type"] in ("int_type", "float_type") and _is_number(value):
         return f"{name}={value!r}: is text, not a number; YAML reads 1e-6 as text, write 1.0e-6"
     return f"{name}={value!r}: {message[0].lower()}{message[1:]}"
 

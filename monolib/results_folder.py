@@ -17,6 +17,7 @@ from monolib.claims import Claim, write_claims
 from monolib.errors import UserError
 
 IDENTITY_FILE = "parameters.json"
+LOCK_SECONDS = 10.0  # a writer holds the lock for a moment
 
 
 class ResultsFolder:
@@ -34,7 +35,7 @@ class ResultsFolder:
             folder.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryFile(dir=folder):
                 pass
-            with self._lock.acquire(timeout=10):
+            with self._lock.acquire(timeout=LOCK_SECONDS):
                 self._claim(dict(identity))
         except Timeout:
             message = "another run is writing there; wait for it or use another profile name"
@@ -65,7 +66,7 @@ class ResultsFolder:
 
     def write_claims(self, claims: Iterable[Claim]) -> None:
         """Write `claims.json`."""
-        with self._lock.acquire(timeout=10):
+        with self._lock.acquire(timeout=LOCK_SECONDS):
             write_claims(self.folder / "claims.json", claims)
 
     def write_provenance(self, records: Mapping[str, Mapping[str, Any]]) -> None:
@@ -76,7 +77,7 @@ class ResultsFolder:
         """Write `<name>.pdf` and `<name>.png` without dates, so that an unchanged figure is an unchanged file."""
         for suffix, undated in (("pdf", {"CreationDate": None}), ("png", {"Software": None})):
             save = functools.partial(figure.savefig, format=suffix, metadata=undated)
-            with self._lock.acquire(timeout=10):
+            with self._lock.acquire(timeout=LOCK_SECONDS):
                 write_atomically(self.folder / f"{name}.{suffix}", save)
 
     def show_figure(self, name: str, figure: Figure) -> None:
@@ -85,5 +86,5 @@ class ResultsFolder:
         plt.show()
 
     def _write(self, name: str, text: str) -> None:
-        with self._lock.acquire(timeout=10):
+        with self._lock.acquire(timeout=LOCK_SECONDS):
             write_text(self.folder / name, text)

@@ -69,7 +69,12 @@ def _execute(entry: FigureEntry, parameters: Fig1Parameters, folder: Path) -> No
     unfinished = folder / f".{entry.notebook}.unfinished.ipynb"
     try:
         papermill.execute_notebook(
-            entry.notebook_path, unfinished, parameters=parameters.model_dump(), progress_bar=False, cwd=str(folder)
+            entry.notebook_path,
+            unfinished,
+            parameters=parameters.model_dump(),
+            progress_bar=False,
+            cwd=str(folder),
+            extra_arguments=["--log-level=ERROR"],  # of the kernel, whose warnings would land on the terminal
         )
         notebook = nbformat.read(unfinished, as_version=4)
         write_text(output, nbformat.writes(without_traces(notebook)) + "\n")
@@ -80,9 +85,11 @@ def _execute(entry: FigureEntry, parameters: Fig1Parameters, folder: Path) -> No
 
 
 def without_traces(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
-    """The executed notebook without times and without papermill's paths, which name the machine's folders."""
+    """The executed notebook without times, chance names, and papermill's paths, which name the machine's folders."""
     notebook.metadata.pop("papermill", None)
     for cell in notebook.cells:
         for name in ("papermill", "execution"):
             cell.metadata.pop(name, None)
+        if "injected-parameters" in cell.metadata.get("tags", []):
+            cell.id = "injected-parameters"  # papermill's own is new every time
     return notebook

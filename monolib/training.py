@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import torch
+from torch import Tensor
 
 from monolib.adam import adam_step, bias_corrections
 from monolib.gradients import Workspace, loss_gradient
@@ -44,7 +45,7 @@ def train_networks(
         raise ValueError("configs: networks of one call must share architecture, width, dimension and batch size")
     with flushed_denormals():
         while running := [run for run in runs if run.stop_reason is None]:
-            stack = _Stack(running)
+            stack = NetworkStack(running)
             while all(run.stop_reason is None for run in running):
                 for run in stack.advance():
                     if progress is not None:
@@ -64,7 +65,7 @@ def flushed_denormals() -> Iterator[None]:
         torch.set_flush_denormal(was_flushed)
 
 
-class _Stack:
+class NetworkStack:
     """The running networks of one call as stacked tensors; rebuilt when one of them ends."""
 
     def __init__(self, runs: list[TrainingRun]) -> None:
@@ -85,22 +86,31 @@ class _Stack:
 
     def advance(self) -> list[TrainingRun]:
         """Update every network until at least one is due for evaluation; evaluate those and return them."""
-        for _ in range(min(run.steps_to_evaluation() for run in self.runs)):
-            self._step()
+        n_steps = min(run.steps_to_evaluation() for run in self.runs)
+        for schedule in self.schedule(n_steps):
+            self.step(schedule)
         due = [run for run in self.runs if run.steps_to_evaluation() == 0]
         for run in due:
             run.evaluate()
         return due
 
-    def _step(self) -> None:
-        """One Adam update of every network, without waiting for the device."""
+    def schedule(self, n_steps: int) -> Tensor:
+        """Rate, 1 − β₁ᵗ and 1 − β₂ᵗ of each network in each of the coming steps, shape (n_steps, 3, R, 1).
+
+        Sent to the device at once, since a transfer in every step would make the host wait.
+        """
+        numbers = [
+            [(run.rate(ahead), *bias_corrections(run.step + ahead)) for run in self.runs] for ahead in range(n_steps)
+        ]
+        return torch.tensor(numbers).transpose(1, 2).unsqueeze(3).to(self.flat.device)
+
+    def step(self, schedule: Tensor) -> None:
+        """One Adam update of every network, without waiting for the device; `schedule` (3, R, 1) as above."""
         for i, run in enumerate(self.runs):
             indices = run.batch_indices()
             torch.index_select(run.x, 0, indices, out=self.x[i])
             torch.index_select(run.y, 0, indices, out=self.y[i])
         self.squared_error += loss_gradient(self.shape, self.flat, self.x, self.y, self.gradient, self.workspace)
-        numbers = [(run.rate(), *bias_corrections(run.step)) for run in self.runs]
-        rate, *corrections = torch.tensor(numbers).T.unsqueeze(2).to(self.flat.device, non_blocking=True)
-        adam_step(self.flat, self.gradient, self.moments, self.rates * rate, torch.stack(corrections), self.scratch)
+        adam_step(self.flat, self.gradient, self.moments, self.rates * schedule[0], schedule[1:], self.scratch)
         for run in self.runs:
             run.step += 1

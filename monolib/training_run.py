@@ -88,14 +88,17 @@ class TrainingRun:
         epoch, position = divmod(self.step, per_epoch)
         if epoch != self._epoch:
             order = generator(self.config.seed, "batches", epoch).permutation(len(self.y))
-            self._epoch, self._order = epoch, torch.from_numpy(order).to(self.device)
+            indices = torch.from_numpy(order)
+            if self.device.type == "cuda":
+                indices = indices.pin_memory()  # so that the host need not wait for the transfer
+            self._epoch, self._order = epoch, indices.to(self.device, non_blocking=True)
         return self._order[position * self.batch : (position + 1) * self.batch]
 
-    def rate(self) -> float:
-        """Rate η of the coming step."""
+    def rate(self, ahead: int = 0) -> float:
+        """Rate η of the coming step, or of the one `ahead` steps after it."""
         config = self.config
         final = config.learning_rate * config.final_rate_fraction
-        return cosine_rate(self.step, config.max_steps, config.learning_rate, final)
+        return cosine_rate(self.step + ahead, config.max_steps, config.learning_rate, final)
 
     def steps_to_evaluation(self) -> int:
         """Updates until the next evaluation: every `evaluate_every` steps and at the last step; 0 if due now."""

@@ -58,7 +58,10 @@ def test_changed_parameters_get_a_folder_of_their_own(root):
     ("arguments", "line"),
     [
         (["run", "fig9"], "monolib: figure='fig9': must be one of fig1, fig5"),
-        (["run", "fig1", "--profile", "huge"], "monolib: profile='huge': must be one of smoke, small, paper for fig1"),
+        (
+            ["run", "fig1", "--profile", "huge"],
+            "monolib: profile='huge': must be one of smoke, small, explore, paper for fig1",
+        ),
         (["run", "fig1", "--set", "widht=3"], "monolib: widht=3: unknown parameter; did you mean width?"),
         (["run", "fig1", "--set", "width"], "monolib: 'width': must be name=value"),
         (["run", "fig1", "--set", "results_folder=/proc/none"], "monolib: /proc/none/small/fig1: cannot be written"),
@@ -114,7 +117,9 @@ def test_ctrl_c_ends_cleanly_and_the_run_goes_on_from_there(tmp_path):
     arguments = ["run", "fig1", "--profile", "smoke", *folders(tmp_path)]
     arguments += ["--set", "profile=long", "--set", "steps_relu=20000", "--set", 'architectures=["relu"]']
     command = [sys.executable, "-m", "monolib", *arguments]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
     cells = Path(tmp_path / "cells")
     deadline = time.monotonic() + 60
     while not list(cells.glob("*.checkpoint")) and time.monotonic() < deadline:

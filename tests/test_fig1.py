@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from filelock import FileLock
 
 from monolib.cells import CellRecord, CellStore
 from monolib.claims import Claim, collect_claims, format_claims, read_claims, write_claims
@@ -45,9 +46,18 @@ def test_paper_profile_is_the_papers_size(root):
     assert is_paper_size(parameters)
     assert not is_paper_size(paper_parameters(root, width=2047))
     main = [run for run in planned_runs(parameters) if run.part == "main" and run.seed == parameters.seeds[0]]
-    assert [run.learning_rate for run in main if run.architecture == "relu"] == [0.004, 0.008, 0.012, 0.016, 0.024, 0.032]
+    assert [run.learning_rate for run in main if run.architecture == "relu"] == [
+        0.004,
+        0.008,
+        0.012,
+        0.016,
+        0.024,
+        0.032,
+    ]
     training = {run.architecture: run.cell.config["training"] for run in main}
-    assert {name: t["max_steps"] for name, t in training.items()} == dict(relu=40000, gelu=20000, reglu=20000, swiglu=20000)
+    assert {name: t["max_steps"] for name, t in training.items()} == dict(
+        relu=40000, gelu=20000, reglu=20000, swiglu=20000
+    )
     assert [training[n]["learning_rate"] for n in ("gelu", "reglu", "swiglu")] == [0.016, 0.0016, 0.0256]
     assert all(t["width"] == t["batch_size"] == 2048 and t["final_rate_fraction"] == 0.1 for t in training.values())
     assert all(run.cell.config["sizes"] == {"train": 100000, "validation": 4096, "test": 2048} for run in main)
@@ -63,7 +73,9 @@ def test_variations_change_one_setting_grid_and_share_cells_with_main_runs(smoke
     for run in varied:
         same = (run.start_scale, run.rate_unit) == (settings.start_scale, settings.rate_unit)
         assert (run.cell.key in main) == same
-    assert not [run for run in planned_runs(smoke(variation_start_scales=[], variation_rate_units=[])) if run.part != "main"]
+    assert not [
+        run for run in planned_runs(smoke(variation_start_scales=[], variation_rate_units=[])) if run.part != "main"
+    ]
 
 
 def test_search_selects_on_validation_alone(finished):
@@ -86,7 +98,10 @@ def test_tables_hold_what_the_networks_show(finished):
     parameters, planned, records = finished
     selected = runs_table(planned, records)["selected"]
     table = main_table(planned, records, selected, parameters.active_share)
-    assert list(table.columns) == "architecture weights seed active cos_071 cos_090 dominant dominant_2x".split()
+    assert list(table.columns) == [
+        *("architecture", "weights", "seed", "active"),
+        *("cos_071", "cos_090", "dominant", "dominant_2x"),
+    ]
     assert len(table) == 6
     assert table.iloc[:, 4:].apply(lambda column: column.between(0, 100)).all(axis=None)
     variations = variations_table(planned, records, parameters.active_share)
@@ -102,7 +117,7 @@ def test_tables_hold_what_the_networks_show(finished):
         assert (a >= 0.9) if figure == "fig1" else (a < 0.71 and rows["dominance"].iloc[0] > 2)
         assert neuron in active_neurons(importance(network), parameters.active_share)
     curves = curves_table(planned, records, selected)
-    assert curves.groupby("architecture")["step"].max().eq(60).all()
+    assert curves.groupby("architecture")["step"].max().eq(300).all()
 
 
 def test_neurons_without_an_ungated_network(finished):
@@ -206,6 +221,14 @@ def test_results_folder_that_cannot_be_written_is_named(tmp_path, smoke):
     (tmp_path / "file").write_text("")
     with pytest.raises(UserError, match=r"file/fig1: cannot be written"):
         ResultsFolder(tmp_path / "file" / "fig1", smoke().identity())
+
+
+def test_results_folder_in_another_runs_hands_is_left_alone(tmp_path, smoke, monkeypatch):
+    monkeypatch.setattr("monolib.results_folder.LOCK_SECONDS", 0.1)
+    folder = tmp_path / "fig1"
+    ResultsFolder(folder, smoke().identity())
+    with FileLock(folder / ".lock.held"), pytest.raises(UserError, match="another run is writing there"):
+        ResultsFolder(folder, smoke().identity())
 
 
 def test_largest_deviation_finds_the_place_and_refuses_other_tables():

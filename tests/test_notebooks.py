@@ -119,7 +119,9 @@ def test_a_typo_on_papermills_command_line_stops_the_run_with_one_line(tmp_path,
         cwd=tmp_path,
     )
     assert result.returncode != 0
-    assert result.stderr.strip().splitlines()[-1].startswith(f"UserError: {line}") or f"UserError: {line}" in result.stderr
+    assert (
+        result.stderr.strip().splitlines()[-1].startswith(f"UserError: {line}") or f"UserError: {line}" in result.stderr
+    )
     assert not (tmp_path / "cells").exists()
 
 

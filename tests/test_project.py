@@ -1,4 +1,4 @@
-"""The project's own promises: one set of dependencies, small files, no traces of a machine, a README that is up to date."""
+"""The project's own promises: one set of dependencies, small files, no traces of a machine, an up-to-date README."""
 
 import re
 import subprocess

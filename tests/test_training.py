@@ -16,7 +16,7 @@ from monolib.laws import axis_aligned_law
 from monolib.networks import ARCHITECTURES, NetworkShape, initial_parameters
 from monolib.random_streams import generator
 from monolib.stopping import StopRule, evaluations_since_improvement
-from monolib.training import flushed_denormals, train_networks
+from monolib.training import NetworkStack, flushed_denormals, train_networks
 from monolib.training_config import TrainingConfig
 from monolib.training_run import TrainingData, TrainingRun
 
@@ -239,6 +239,27 @@ def test_checkpoint_of_another_configuration_is_refused_and_a_truncated_one_star
     np.testing.assert_array_equal(result.best, train_networks([config()], [small_data()])[0].best)
 
 
+FULL_SIZE = """
+import resource
+from monolib.laws import axis_aligned_law
+from monolib.random_streams import generator
+from monolib.training import train_networks
+from monolib.training_config import TrainingConfig
+from monolib.training_run import TrainingData
+law = axis_aligned_law()
+train, validation = law.sample(100_000, generator(0, "train")), law.sample(4096, generator(0, "validation"))
+config = TrainingConfig("swiglu", width=2048, batch_size=2048, learning_rate=0.01, max_steps=3, seed=0)
+train_networks([config], [TrainingData(train.x, train.y, validation.x, validation.y)])
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="ru_maxrss is in kilobytes on Linux only")
+def test_memory_at_the_size_of_figure_1_stays_below_1_gb():
+    result = subprocess.run([sys.executable, "-c", FULL_SIZE], capture_output=True, text=True, check=True)
+    assert int(result.stdout) * 1024 < 1e9
+
+
 def test_denormal_mode_is_put_back():
     tiny = torch.tensor(1e-38)
     assert float(tiny * 1e-3) > 0
@@ -262,8 +283,25 @@ def test_bad_settings_are_refused(change, message):
         config(**change)
 
 
+ON_CUDA = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+
+
 @pytest.mark.cuda
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+@ON_CUDA
+def test_cuda_steps_do_not_wait_for_the_device():
+    device = torch.device("cuda")
+    stack = NetworkStack([TrainingRun(config(seed=s), small_data(), device) for s in range(2)])
+    schedule = stack.schedule(20)  # several epochs of 7 batches
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        for numbers in schedule:
+            stack.step(numbers)
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+
+
+@pytest.mark.cuda
+@ON_CUDA
 @pytest.mark.parametrize("architecture", list(ARCHITECTURES))
 def test_cuda_agrees_with_cpu(architecture):
     settings = [config(architecture=architecture, seed=s) for s in range(3)]
