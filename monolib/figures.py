@@ -9,6 +9,7 @@ from monolib.cells import Cell
 from monolib.errors import UserError
 from monolib.fig1.parameters import Fig1Parameters
 from monolib.fig1.runs import planned_runs
+from monolib.parameter_files import FigureParameters
 from monolib.project_paths import project_root
 
 
@@ -19,7 +20,7 @@ class FigureEntry:
     name: str
     title: str
     notebook: str
-    model: type[Fig1Parameters]
+    model: type[FigureParameters]
     cells: Callable[[Any], list[Cell]]
 
     @property

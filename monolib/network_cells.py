@@ -11,7 +11,7 @@ import numpy as np
 
 from monolib.cells import Cell, CellRecord, CellStore
 from monolib.laws import ClusteredLaw, axis_aligned_law
-from monolib.networks import Network, NetworkShape
+from monolib.networks import ARCHITECTURES, Network, NetworkShape
 from monolib.provenance import provenance
 from monolib.random_streams import generator
 from monolib.stopping import StopRule
@@ -67,6 +67,13 @@ def stack_key(cell: Cell) -> str:
     return json.dumps([config.architecture, config.width, batch, cell_law(cell).dim])
 
 
+def training_work(cell: Cell) -> float:
+    """Multiplications of one cell's training, up to a factor."""
+    config = training_config(cell)
+    branches = 2 if ARCHITECTURES[config.architecture].gated else 1
+    return float(config.max_steps * config.width * min(config.batch_size, cell.config["sizes"]["train"]) * branches)
+
+
 def compute_network_cells(cells: Sequence[Cell], store: CellStore, device: str) -> None:
     """Train the networks of `cells` in one call and write each finished cell; resumes from their checkpoints."""
     started, drawn = time.perf_counter(), {}
@@ -78,7 +85,7 @@ def compute_network_cells(cells: Sequence[Cell], store: CellStore, device: str) 
     progress_files = [store.file(cell, "progress") for cell in cells]
 
     def report(position: int, run: TrainingRun) -> None:
-        progress_files[position].write_text(str(run.step))
+        progress_files[position].write_text(str(run.step / run.config.max_steps))
 
     checkpoints = [store.file(cell, "checkpoint") for cell in cells]
     results = train_networks([training_config(cell) for cell in cells], data, device, checkpoints, report)

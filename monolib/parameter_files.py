@@ -1,20 +1,47 @@
 """Parameter files and the notebooks' parameters: read without surprises, checked before anything is computed."""
 
 import difflib
+import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 import yaml
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from monolib.devices import resolve_device
 from monolib.errors import UserError
+
+# They say where and how fast, not what: a rerun that differs in them continues the same results.
+EXECUTION = ("device", "n_jobs", "stack", "results_folder", "cache_folder")
 
 
 class FigureParameters(BaseModel):
-    """Base of each figure's parameters: frozen, no unknown names, no conversions (true is not 1)."""
+    """Base of each figure's parameters: frozen, no unknown names, no conversions (true is not 1).
+
+    profile: name of the results' folder.  device: auto, cpu or cuda.  n_jobs: worker processes (0: one per core on a
+    CPU, one on CUDA).  stack: networks that train in one call.  results_folder, cache_folder: relative to the project.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    profile: str
+    device: Literal["auto", "cpu", "cuda"]
+    n_jobs: Annotated[int, Field(ge=0, le=10_000)]
+    stack: Annotated[int, Field(ge=1, le=10_000)]
+    results_folder: Annotated[str, Field(min_length=1)]
+    cache_folder: Annotated[str, Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _check_execution(self) -> Self:
+        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.+=,-]*", self.profile):
+            raise ValueError(f"profile={self.profile!r}: must be a folder name of letters, digits and _ . + = , -")
+        resolve_device(self.device)
+        return self
+
+    def identity(self) -> dict[str, object]:
+        """The parameters that fix the results."""
+        return {name: value for name, value in self.model_dump().items() if name not in EXECUTION}
 
 
 Parameters = TypeVar("Parameters", bound=FigureParameters)

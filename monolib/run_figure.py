@@ -11,18 +11,18 @@ import papermill
 
 from monolib.atomic_files import write_text
 from monolib.cells import CellStore
+from monolib.devices import resolve_device
 from monolib.errors import UserError
-from monolib.fig1.parameters import Fig1Parameters
 from monolib.figures import FigureEntry, figure_entry, parameter_file
-from monolib.parameter_files import check_parameters, read_assignment, read_yaml
+from monolib.parameter_files import FigureParameters, check_parameters, read_assignment, read_yaml
 from monolib.project_paths import resolve
 from monolib.results_folder import ResultsFolder
-from monolib.sweep import resolve_device, run_cells
+from monolib.sweep import run_cells
 
 logger = logging.getLogger(__name__)
 
 
-def figure_parameters(entry: FigureEntry, profile: str, assignments: Sequence[str] = ()) -> Fig1Parameters:
+def figure_parameters(entry: FigureEntry, profile: str, assignments: Sequence[str] = ()) -> FigureParameters:
     """Checked parameters of a profile, changed by `name=value` assignments.
 
     Changed results get a profile name of their own (`small+width=256`), unless `profile` is among the assignments.
@@ -39,7 +39,7 @@ def figure_parameters(entry: FigureEntry, profile: str, assignments: Sequence[st
     return changed
 
 
-def results_path(entry: FigureEntry, parameters: Fig1Parameters) -> Path:
+def results_path(entry: FigureEntry, parameters: FigureParameters) -> Path:
     """Folder of the figure's results, `<results_folder>/<profile>/<figure>`."""
     return resolve(parameters.results_folder) / parameters.profile / entry.name
 
@@ -63,7 +63,7 @@ def run_figure(name: str, profile: str, assignments: Sequence[str] = ()) -> Path
     return folder
 
 
-def _execute(entry: FigureEntry, parameters: Fig1Parameters, folder: Path) -> None:
+def _execute(entry: FigureEntry, parameters: FigureParameters, folder: Path) -> None:
     """Execute the notebook with papermill; the executed copy goes into `folder`, without the machine's paths."""
     output = folder / f"{entry.notebook}.ipynb"
     unfinished = folder / f".{entry.notebook}.unfinished.ipynb"

@@ -12,20 +12,11 @@ import torch
 from joblib.externals.loky import get_reusable_executor
 from tqdm import tqdm
 
+from monolib.cell_kinds import CELL_KINDS
 from monolib.cells import Cell, CellRecord, CellStore
 from monolib.errors import UserError
-from monolib.network_cells import compute_network_cells, stack_key, training_config
 
 logger = logging.getLogger(__name__)
-
-
-def resolve_device(device: str) -> str:
-    """ "cpu" or "cuda" for auto, cpu, cuda. Raises UserError for another name or when CUDA is asked for and absent."""
-    if device not in ("auto", "cpu", "cuda"):
-        raise UserError(f"device={device!r}: must be auto, cpu or cuda")
-    if device == "cuda" and not torch.cuda.is_available():
-        raise UserError("device='cuda': no CUDA device is available here; use auto or cpu")
-    return ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
 
 
 def run_cells(
@@ -59,17 +50,18 @@ def _present(record: CellRecord | None, cell: Cell) -> CellRecord:
 
 
 def _groups(cells: Sequence[Cell], stack: int) -> list[list[Cell]]:
-    """Cells in groups of at most `stack` that can train together; long ones first, so that no worker idles at last."""
-    ordered = sorted(cells, key=lambda cell: (-_work(cell), stack_key(cell), cell.key))
-    alike = [list(group) for _, group in groupby(ordered, key=lambda cell: (-_work(cell), stack_key(cell)))]
+    """Cells in groups of at most `stack` that can be computed together; long ones first, so no worker idles at last."""
+    ordered = sorted(cells, key=lambda cell: (-_work(cell), _stack_key(cell), cell.key))
+    alike = [list(group) for _, group in groupby(ordered, key=lambda cell: (-_work(cell), _stack_key(cell)))]
     return [group[i : i + stack] for group in alike for i in range(0, len(group), stack)]
 
 
 def _work(cell: Cell) -> float:
-    """Multiplications of one cell's training, up to a factor: orders the cells and weighs their progress."""
-    config = training_config(cell)
-    branches = 2 if config.architecture in ("reglu", "swiglu") else 1
-    return float(config.max_steps * config.width * min(config.batch_size, cell.config["sizes"]["train"]) * branches)
+    return CELL_KINDS[cell.kind].work(cell)
+
+
+def _stack_key(cell: Cell) -> tuple[str, str]:
+    return cell.kind, CELL_KINDS[cell.kind].stack_key(cell)
 
 
 def compute_group(cells: Sequence[Cell], store: CellStore, device: str) -> None:
@@ -84,7 +76,7 @@ def compute_group(cells: Sequence[Cell], store: CellStore, device: str) -> None:
             held.enter_context(store.lock(cell))
         missing = [cell for cell in cells if store.read(cell) is None]
         if missing:
-            compute_network_cells(missing, store, device)
+            CELL_KINDS[missing[0].kind].compute(missing, store, device)
 
 
 @contextmanager
@@ -137,10 +129,10 @@ def _progress_bar(cells: Sequence[Cell], missing: Sequence[Cell], store: CellSto
 
 
 def _share_done(cell: Cell, store: CellStore) -> float:
+    """Share of the cell's work that is done: 1 when it is finished, else what its progress file says."""
     if store.file(cell, "json").exists():
         return 1.0
     try:
-        step = int(store.file(cell, "progress").read_text())
+        return min(float(store.file(cell, "progress").read_text()), 0.999)
     except (OSError, ValueError):
         return 0.0
-    return min(step / training_config(cell).max_steps, 0.999)

@@ -79,6 +79,7 @@ from IPython.display import Markdown, display
 
 from monolib.cells import CellStore
 from monolib.claims import format_claims
+from monolib.devices import resolve_device
 from monolib.fig1 import claims, plots, runs, tables
 from monolib.fig1.paper import PAPER_SIZE
 from monolib.gradients import append_one, loss_gradient
@@ -89,7 +90,7 @@ from monolib.project_paths import resolve
 from monolib.random_streams import generator
 from monolib.results_folder import ResultsFolder
 from monolib.specialization import active_neurons, alignment, dominance, importance
-from monolib.sweep import resolve_device, run_cells
+from monolib.sweep import run_cells
 
 folder = resolve(parameters.results_folder) / parameters.profile / "fig1"
 results = ResultsFolder(folder, parameters.identity())

@@ -13,9 +13,10 @@ import pytest
 
 from monolib.atomic_files import read_arrays, write_arrays, write_text
 from monolib.cells import Cell, CellRecord, CellStore
+from monolib.devices import resolve_device
 from monolib.errors import UserError
 from monolib.fig1.runs import planned_runs
-from monolib.sweep import _groups, resolve_device, run_cells
+from monolib.sweep import _groups, run_cells
 
 
 def some_record():

@@ -3,9 +3,9 @@
 import pytest
 
 from monolib.errors import UserError
-from monolib.fig1.parameters import EXECUTION, Fig1Parameters
+from monolib.fig1.parameters import Fig1Parameters
 from monolib.figures import FIGURES, profiles
-from monolib.parameter_files import check_parameters, notebook_parameters, read_assignment, read_yaml
+from monolib.parameter_files import EXECUTION, check_parameters, notebook_parameters, read_assignment, read_yaml
 
 
 @pytest.fixture

@@ -1,14 +1,12 @@
 """Parameters of Figures 1 and 5; values: `parameters/<profile>/fig1.yaml` and the notebook's parameters cell."""
 
 import os
-import re
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
 from monolib.networks import ARCHITECTURES
 from monolib.parameter_files import FigureParameters
-from monolib.sweep import resolve_device
 
 Count = Annotated[int, Field(ge=1, le=10**9)]
 Width = Annotated[int, Field(ge=1, le=10**6)]
@@ -17,9 +15,6 @@ Share = Annotated[float, Field(gt=0, le=1)]
 Seed = Annotated[int, Field(ge=0, le=2**32 - 1)]
 ArchitectureName = Literal["relu", "gelu", "reglu", "swiglu"]
 RateUnit = Literal["weights", "width_aware"]
-
-# They say where and how fast, not what: a rerun that differs in them continues the same results.
-EXECUTION = ("device", "n_jobs", "stack", "results_folder", "cache_folder")
 
 
 class Fig1Parameters(FigureParameters):
@@ -31,7 +26,6 @@ class Fig1Parameters(FigureParameters):
     empty list keeps the main value, and three empty lists mean no variations.
     """
 
-    profile: str
     n_clusters: Count
     dim: Count
     center_scale: Positive
@@ -61,22 +55,14 @@ class Fig1Parameters(FigureParameters):
     variation_start_scales: list[Positive]
     variation_readout_ratios: list[Positive]
     variation_rate_units: list[RateUnit]
-    device: Literal["auto", "cpu", "cuda"]
-    n_jobs: Annotated[int, Field(ge=0, le=10_000)]
-    stack: Annotated[int, Field(ge=1, le=10_000)]
-    results_folder: Annotated[str, Field(min_length=1)]
-    cache_folder: Annotated[str, Field(min_length=1)]
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.+=,-]*", self.profile):
-            raise ValueError(f"profile={self.profile!r}: must be a folder name of letters, digits and _ . + = , -")
         if self.dim < 2 * self.n_clusters:
             raise ValueError(f"dim={self.dim}: must be at least 2 · n_clusters = {2 * self.n_clusters}")
         for name in ("seeds", "architectures"):
             if len(set(getattr(self, name))) < len(getattr(self, name)):
                 raise ValueError(f"{name}={getattr(self, name)}: must not repeat an entry")
-        resolve_device(self.device)
         self._check_memory()
         return self
 
@@ -99,10 +85,6 @@ class Fig1Parameters(FigureParameters):
     def learning_rates(self, architecture: str) -> list[float]:
         """Rates searched for an architecture."""
         return list(getattr(self, f"learning_rates_{architecture}"))
-
-    def identity(self) -> dict[str, object]:
-        """The parameters that fix the results."""
-        return {name: value for name, value in self.model_dump().items() if name not in EXECUTION}
 
 
 assert set(ARCHITECTURES) == set(ArchitectureName.__args__)  # type: ignore[attr-defined]

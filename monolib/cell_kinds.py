@@ -1,0 +1,21 @@
+"""The kinds of cells a sweep can compute, each with the few functions that a sweep needs."""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from monolib import network_cells
+from monolib.cells import Cell, CellStore
+
+
+class CellKind(NamedTuple):
+    """compute(cells, store, device) computes and writes cells of one group, and reports each cell's share done in its
+    progress file; cells with equal stack_key(cell) can form a group; work(cell) is the cost, up to a factor."""
+
+    compute: Callable[[Sequence[Cell], CellStore, str], None]
+    stack_key: Callable[[Cell], str]
+    work: Callable[[Cell], float]
+
+
+CELL_KINDS: dict[str, CellKind] = {
+    "network": CellKind(network_cells.compute_network_cells, network_cells.stack_key, network_cells.training_work),
+}
