@@ -53,9 +53,14 @@ start_scale = 0.3
 readout_ratio = 1.0
 readout_start = "gaussian"
 active_share = 0.999
-variation_start_scales = [0.1, 0.3, 1.0]
-variation_readout_ratios = []
-variation_rate_units = ["weights", "width_aware"]
+variations = [
+    {"start_scale": 0.1, "readout_ratio": 1.0, "rate_unit": "weights"},
+    {"start_scale": 0.3, "readout_ratio": 1.0, "rate_unit": "weights"},
+    {"start_scale": 1.0, "readout_ratio": 1.0, "rate_unit": "weights"},
+    {"start_scale": 1.0, "readout_ratio": 0.1, "rate_unit": "weights"},
+    {"start_scale": 0.3, "readout_ratio": 1.0, "rate_unit": "width_aware"},
+    {"start_scale": 1.0, "readout_ratio": 1.0, "rate_unit": "width_aware"},
+]
 device = "auto"
 n_jobs = 0
 stack = 1

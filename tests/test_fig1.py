@@ -63,19 +63,19 @@ def test_paper_profile_is_the_papers_size(root):
     assert all(run.cell.config["sizes"] == {"train": 100000, "validation": 4096, "test": 2048} for run in main)
 
 
-def test_variations_change_one_setting_grid_and_share_cells_with_main_runs(smoke):
-    planned = planned_runs(smoke(variation_start_scales=[0.3, 1.0], variation_rate_units=["weights", "width_aware"]))
+def test_variations_change_one_setting_and_share_cells_with_main_runs(smoke):
+    names = ("start_scale", "readout_ratio", "rate_unit")
+    settings = [dict(zip(names, v, strict=True)) for v in ((0.3, 1.0, "weights"), (1.0, 0.5, "width_aware"))]
+    planned = planned_runs(smoke(start_scale=0.3, readout_ratio=1.0, rate_unit="weights", variations=settings))
     varied = [run for run in planned if run.part == "variation"]
-    assert len(varied) == 4 * 4
-    assert len({(run.start_scale, run.rate_unit, run.architecture) for run in varied}) == 16
+    assert len(varied) == 2 * 4
     main = {run.cell.key for run in planned if run.part == "main"}
-    settings = smoke()
     for run in varied:
-        same = (run.start_scale, run.rate_unit) == (settings.start_scale, settings.rate_unit)
-        assert (run.cell.key in main) == same
-    assert not [
-        run for run in planned_runs(smoke(variation_start_scales=[], variation_rate_units=[])) if run.part != "main"
-    ]
+        setting = {name: getattr(run, name) for name in names}
+        assert (run.cell.key in main) == (setting == settings[0])
+        training = run.cell.config["training"]
+        assert {name: training[name] for name in names} == setting
+    assert {run.part for run in planned_runs(smoke(variations=[]))} == {"main"}
 
 
 def test_search_selects_on_validation_alone(finished):
