@@ -60,7 +60,7 @@ def test_changed_parameters_get_a_folder_of_their_own(root):
         (["run", "fig9"], "monolib: figure='fig9': must be one of fig1, fig5"),
         (
             ["run", "fig1", "--profile", "huge"],
-            "monolib: profile='huge': must be one of smoke, small, explore, paper for fig1",
+            "monolib: profile='huge': must be one of smoke, small, paper for fig1",
         ),
         (["run", "fig1", "--set", "widht=3"], "monolib: widht=3: unknown parameter; did you mean width?"),
         (["run", "fig1", "--set", "width"], "monolib: 'width': must be name=value"),

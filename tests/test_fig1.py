@@ -11,7 +11,7 @@ from monolib.cells import CellRecord, CellStore
 from monolib.claims import Claim, collect_claims, format_claims, read_claims, write_claims
 from monolib.compare_results import largest_deviation
 from monolib.errors import UserError
-from monolib.fig1.claims import comparison, fig1_claims, is_paper_size
+from monolib.fig1.claims import comparison, fig1_claims, is_paper_size, with_agreement
 from monolib.fig1.paper import PAPER_TABLE
 from monolib.fig1.parameters import Fig1Parameters
 from monolib.fig1.plots import draw_curves, draw_neurons, draw_table
@@ -167,6 +167,12 @@ def test_comparison_averages_over_seeds():
     assert rows.loc[("relu", "hidden", "cos_071"), "here"] == pytest.approx(46.5)
     assert rows.loc[("relu", "hidden", "cos_071"), "seed_std"] == pytest.approx(np.sqrt(2))
     assert rows["agrees"].all()
+
+
+def test_agreement_of_variations_counts_each_rows_measures():
+    variations = PAPER_TABLE.assign(start_scale=1.0, readout_ratio=1.0, rate_unit="weights", validation_mse=0.1)
+    variations.loc[2, ["cos_071", "active"]] = [0.0, 2000]
+    assert with_agreement(variations)["agree"].tolist() == [5, 5, 3, 5, 5, 5]
 
 
 def test_pictures_have_labels_and_every_panel(finished, smoke):

@@ -126,4 +126,4 @@ def test_every_parameter_file_is_valid_and_named_after_its_folder(root):
     for file in found:
         parameters = check_parameters(FIGURES[file.stem].model, read_yaml(file))
         assert parameters.profile == file.parent.name
-    assert profiles("fig1") == ["smoke", "small", "explore", "paper"]
+    assert profiles("fig1") == ["smoke", "small", "paper"]
