@@ -31,7 +31,7 @@ def run_cells(
 
     device: "cpu" or "cuda".  n_jobs: worker processes; 0 is one per core on a CPU, and one on CUDA.
     stack: networks of equal shape that one call trains together (1 on a CPU; more keep a GPU busy).
-    An exception in a worker is raised here after the others have finished what they keep.
+    An exception in a worker, or an interruption, ends the other workers and is raised here; checkpoints are kept.
     """
     unique = list({cell.key: cell for cell in cells}.values())
     missing = [cell for cell in unique if store.read(cell) is None]
