@@ -269,7 +269,7 @@ results.show_figure("table", plots.draw_table(comparison, parameters.width, int(
 
 # %%
 neurons = tables.neurons_table(planned, records, runs_table["selected"], parameters.active_share)
-title = "Monosemantic neurons: highest importance among active neurons with cos ≥ .90"
+title = "active neurons of highest importance among those with cos ≥ .90"
 results.show_figure("fig1_neurons", plots.draw_neurons(neurons, "fig1", parameters.n_clusters, title))
 
 # %% [markdown]
@@ -279,7 +279,7 @@ results.show_figure("fig1_neurons", plots.draw_neurons(neurons, "fig1", paramete
 # small weights make up the rest of their norm.
 
 # %%
-title = "Neurons with cos < .71 whose predictive coordinate dominates (more than twice any other)"
+title = "active neurons with cos < .71 whose predictive coordinate is more than twice any other"
 results.show_figure("fig5_neurons", plots.draw_neurons(neurons, "fig5", parameters.n_clusters, title))
 
 # %% [markdown]

@@ -36,7 +36,8 @@ def draw_neurons(neurons: pd.DataFrame, figure: str, n_clusters: int, title: str
             axis.set_axis_off()
         if not panels:
             axes[0, 0].text(0.5, 0.5, "no neuron of this network qualifies", ha="center", va="center")
-        drawing.suptitle(title)
+        networks = ", ".join(METHOD_NAMES[name] for name in dict.fromkeys(chosen["architecture"]))
+        drawing.suptitle(f"{networks}: {title}" if networks else title)
         handles = [Patch(color=color, label=f"{block} coordinates") for block, color in BLOCK_COLORS.items()]
         drawing.legend(handles=handles, loc="outside lower center", ncols=3)
     return drawing
