@@ -148,8 +148,17 @@ class EigenProFit:
         self.preconditioner = preconditioner(self.u[: self.subsample], config.eigenvectors)
         self.batch = min(len(u), config.batch_size or self.preconditioner.critical_batch)
         self.tiles = KernelTiles(self.u)
-        self.gram = gram(self.u) if keep_gram else None
+        self.gram = self._kept_gram() if keep_gram else None
         self.alpha = torch.zeros_like(self.y)
+
+    def _kept_gram(self) -> Tensor:
+        """K from the same tiles that products would use, so that keeping it changes time and not results."""
+        out = self.u.new_empty(len(self.u), len(self.u))
+        with full_precision():
+            for rows in self.tiles.ranges(0, len(self.u)):
+                for columns in self.tiles.ranges(0, len(self.u)):
+                    out[rows[0] : rows[1], columns[0] : columns[1]] = self.tiles.tile(rows, columns)
+        return out
 
     def batches(self) -> list[tuple[int, int]]:
         """Ranges of nearly equal length, none longer than the batch size, in a new random order."""
