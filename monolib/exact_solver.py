@@ -19,7 +19,7 @@ MAX_REFINEMENTS = 30  # as dsposv
 
 @dataclass(frozen=True, eq=False)
 class ExactSolution:
-    """`coefficients` α (n,) float64; `residual` ‖(K + (ridge + jitter)I)α − y‖/‖y‖; `method`; `refinements`; `jitter`."""
+    """`coefficients` α (n,) float64; `residual` ‖(K + (ridge + jitter)I)α − y‖/‖y‖; how it was found."""
 
     coefficients: Tensor
     residual: float
@@ -81,7 +81,9 @@ def _solve_mixed(gram: Tensor, y: Tensor) -> ExactSolution | None:
         return None
     norm = float(gram.sum(1).max())  # the entries of K are not negative
     alpha, residual, best = torch.zeros_like(y), y.clone(), float(y.abs().max())
-    for count in range(MAX_REFINEMENTS):
+    count = 0
+    while count < MAX_REFINEMENTS:
+        count += 1
         scale = residual.abs().max()
         half = torch.linalg.solve_triangular(factor, (residual / scale).float().unsqueeze(1), upper=False)
         step = torch.linalg.solve_triangular(factor.mT, half, upper=True).squeeze(1).double()
@@ -97,7 +99,7 @@ def _solve_mixed(gram: Tensor, y: Tensor) -> ExactSolution | None:
     good = best <= len(y) ** 0.5 * torch.finfo(torch.float64).eps * float(alpha.abs().max()) * norm
     if not good:
         return None
-    return ExactSolution(alpha, float(residual.norm() / y.norm()), "float32 Cholesky, refined", count + 1, 0.0)
+    return ExactSolution(alpha, float(residual.norm() / y.norm()), "float32 Cholesky, refined", count, 0.0)
 
 
 def _solve_float64(gram: Tensor, y: Tensor, jitter: float) -> ExactSolution | None:

@@ -116,10 +116,10 @@ def _curve(config: RFMConfig, train: Sample, test: Sample) -> Outcome:
     u, z = (mapped(points, root, x.mean(0), h, dtype) for points in (x, at))
     errors: list[float] = []
 
-    def test_error(_: int, alpha: torch.Tensor) -> None:
+    def note_test_error(epoch: int, alpha: torch.Tensor) -> None:
         errors.append(float(np.mean(np.square(kernel_product(z, u, alpha).double().cpu().numpy() - test.y))))
 
-    result = solve_eigenpro(u, y, config.eigenpro, generator(config.seed, "eigenpro"), keep, on_epoch=test_error)
+    result = solve_eigenpro(u, y, config.eigenpro, generator(config.seed, "eigenpro"), keep, on_epoch=note_test_error)
     epochs = [(e, full, error) for (e, _, full), error in zip(result.history, errors[-result.epochs :], strict=True)]
     facts = {name: getattr(result, name) for name in ("stop_reason", "batch", "eigenvectors", "restarts", "train_mse")}
     return {**facts, "bandwidth": h, "epochs": _json(epochs)}, {"alpha": result.coefficients.cpu().numpy()}

@@ -120,9 +120,7 @@ def kernel_product(u: Tensor, z: Tensor | None, v: Tensor, tile_bytes: int | Non
     return out if v.ndim == 2 else out.squeeze(1)
 
 
-def _row_product(
-    tiles: KernelTiles, rows: tuple[int, int], columns: tuple[int, int], v: Tensor, out: Tensor
-) -> None:
+def _row_product(tiles: KernelTiles, rows: tuple[int, int], columns: tuple[int, int], v: Tensor, out: Tensor) -> None:
     """out += K[rows, columns] v[columns]."""
     for part in tiles.ranges(*columns):
         _add_product(out, tiles.tile(rows, part), v[part[0] : part[1]])

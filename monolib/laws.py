@@ -122,7 +122,7 @@ SEPARATION = 4.0  # γ of Eq. 3
 def mixed_link_law(
     n_clusters: int, link_seed: int = 1000, geometry_seed: int = 0, block: int = 10, noise_std: float = 0.02
 ) -> ClusteredLaw:
-    """Mixed-link law of Figs. 2, 4 and 6 (A.2, A.3; Eqs. 3 to 6), with `block` routing and `block` predictive coordinates.
+    """Mixed-link law of Figs. 2, 4 and 6 (A.2, A.3; Eqs. 3 to 6), `block` routing and `block` predictive axes.
 
         μ_c = (s_c, 0), and 0 for K = 1;   σ_K = (1 − ρ_K)/(2γ), γ = 4;   v_c = (0, ṽ_c), ṽ_c uniform on the sphere
         x = μ_c + (σ_K z_cluster, z_pred),   y = g_c(⟨x, v_c⟩) + N(0, noise_std²),   clusters round-robin

@@ -30,4 +30,6 @@ def memory_budget(device: str, memory_gib: float | None) -> int:
 def require_memory(needed: float, budget: int, what: str) -> None:
     """Raises UserError that names `what`, the bytes `needed` and the `budget` when the former exceed the latter."""
     if needed > budget:
-        raise UserError(f"{what}: needs about {needed / GIB:.2f} GiB, the budget is {budget / GIB:.2f} GiB (memory_gib)")
+        raise UserError(
+            f"{what}: needs about {needed / GIB:.2f} GiB, the budget is {budget / GIB:.2f} GiB (memory_gib)"
+        )

@@ -194,14 +194,21 @@ def _checked(x: np.ndarray, y: np.ndarray, device: str) -> tuple[Tensor, Tensor]
 
 
 def bandwidth_of(z: Tensor, cluster: np.ndarray | None, config: RFMConfig, t: int = 0) -> Bandwidth:
-    """Bandwidth of iteration t for the transformed points z (n, d): the configured one, or the within-cluster median."""
+    """h of iteration t for the transformed points z (n, d): the configured one, or the within-cluster median."""
     if config.bandwidth is not None:
         return Bandwidth(config.bandwidth, 0)
     return median_bandwidth(z, cluster, generator(config.seed, "bandwidth", t), config.bandwidth_points)
 
 
 def _fit_once(
-    points: Tensor, labels: Tensor, center: Tensor, root: Tensor, h: Bandwidth, config: RFMConfig, t: int, progress: bool
+    points: Tensor,
+    labels: Tensor,
+    center: Tensor,
+    root: Tensor,
+    h: Bandwidth,
+    config: RFMConfig,
+    t: int,
+    progress: bool,
 ) -> tuple[Tensor, FitReport]:
     """Coefficients of one kernel fit, and its report without time and metric."""
     n, scale = len(labels), max(float(labels.norm()), torch.finfo(torch.float64).tiny)

@@ -28,7 +28,11 @@ def draw_metrics(entries: pd.DataFrame, clusters: list[int], directions: dict[in
     with plt.rc_context(STYLE):
         columns = len(iterations) + 1
         figure, axes = plt.subplots(
-            len(clusters), columns, figsize=(2.1 * columns, 2.2 * len(clusters) + 0.4), squeeze=False, layout="constrained"
+            len(clusters),
+            columns,
+            figsize=(2.1 * columns, 2.2 * len(clusters) + 0.4),
+            squeeze=False,
+            layout="constrained",
         )
         for row, k in zip(axes, clusters, strict=True):
             for axis, t in zip(row, iterations, strict=False):

@@ -70,12 +70,12 @@ def _variations(p: KernelsParameters, config: RFMConfig) -> Iterator[tuple[str, 
         yield f"AGOP over {points} points", replace(config, agop_points=points)
     for points in p.variation_bandwidth_points:
         yield f"bandwidth from {points} points per cluster", replace(config, bandwidth_points=points)
-    for name in p.variation_normalizations:
-        yield f"AGOP normalised: {name}", replace(config, normalization=name)
-    for name in p.variation_solvers:
-        yield f"solver {name}", replace(config, solver=name)
+    for normalization in p.variation_normalizations:
+        yield f"AGOP normalised: {normalization}", replace(config, normalization=normalization)
+    for solver in p.variation_solvers:
+        yield f"solver {solver}", replace(config, solver=solver)
     for s in p.variation_subsamples:
         own = replace(config.eigenpro, subsample=s)
         yield f"solver eigenpro, subsample {s}", replace(config, solver="eigenpro", eigenpro=own)
-    for name in p.variation_dtypes:
-        yield f"solver eigenpro, {name}", replace(config, solver="eigenpro", dtype=name)
+    for dtype in p.variation_dtypes:
+        yield f"solver eigenpro, {dtype}", replace(config, solver="eigenpro", dtype=dtype)
