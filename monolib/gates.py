@@ -20,6 +20,7 @@ from monolib.errors import UserError
 from monolib.networks import Network
 
 N_STARTS, MAX_LLOYD = 8, 30
+NEVER_ON = 1e-12  # share of the largest contribution that a neuron without any counts with
 ROWS = 8192  # inputs per block: the hidden layer of a block stays small
 
 
@@ -48,12 +49,12 @@ def mean_contributions(network: Network, x: np.ndarray) -> np.ndarray:
 def active_by_two_means(mean_contribution: np.ndarray, at_least: int) -> np.ndarray:
     """Ascending indices of the active neurons: the cluster with the larger mean of exact two-means on log₁₀ m_j (A.3).
 
-    In one dimension the best split is a threshold; all are tried. Neurons with m_j = 0 (never on) are not active. With
-    fewer than `at_least` neurons in the cluster, the `at_least` largest m_j are taken (all, if there are not as many).
+    In one dimension the best split is a threshold; all are tried. A neuron that is never on (m_j = 0) counts with
+    1e-12 of the largest m_j, so that its logarithm exists. With fewer than `at_least` neurons in the cluster, the `at_least` largest m_j are taken (all, if there are not as many).
     """
     order = np.argsort(-mean_contribution, kind="stable")
-    logs = np.log10(mean_contribution[order][mean_contribution[order] > 0])
-    count = _upper_group(logs) if len(logs) > 1 else len(logs)
+    largest = mean_contribution[order[0]]
+    count = 0 if largest == 0 else _upper_group(np.log10(np.maximum(mean_contribution[order] / largest, NEVER_ON)))
     return np.sort(order[: max(count, min(at_least, len(order)))])
 
 

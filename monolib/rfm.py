@@ -122,7 +122,7 @@ class RFMFit:
         """f_t(x) (m,) float64 for x (m, d), in the precision of the fit; iteration −1 is the last one."""
         fit = self.iterations[iteration]
         dtype = fit.coefficients.dtype
-        at = torch.tensor(np.asarray(x, dtype=float), device=self.x.device)
+        at = torch.tensor(np.ascontiguousarray(x, dtype=float), device=self.x.device)
         u, z = (mapped(p, fit.root, self.center, fit.bandwidth, dtype) for p in (at, self.x))
         return kernel_product(u, z, fit.coefficients).double().cpu().numpy()
 
@@ -190,7 +190,7 @@ def _checked(x: np.ndarray, y: np.ndarray, device: str) -> tuple[Tensor, Tensor]
     for name, values in (("x", x), ("y", y)):
         if not np.isfinite(values).all():
             raise UserError(f"{name}: contains NaN or infinite values")
-    return torch.tensor(x, device=device), torch.tensor(y.ravel(), device=device)
+    return torch.tensor(np.ascontiguousarray(x), device=device), torch.tensor(y.ravel(), device=device)
 
 
 def bandwidth_of(z: Tensor, cluster: np.ndarray | None, config: RFMConfig, t: int = 0) -> Bandwidth:
