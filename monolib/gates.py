@@ -50,7 +50,8 @@ def active_by_two_means(mean_contribution: np.ndarray, at_least: int) -> np.ndar
     """Ascending indices of the active neurons: the cluster with the larger mean of exact two-means on log₁₀ m_j (A.3).
 
     In one dimension the best split is a threshold; all are tried. A neuron that is never on (m_j = 0) counts with
-    1e-12 of the largest m_j, so that its logarithm exists. With fewer than `at_least` neurons in the cluster, the `at_least` largest m_j are taken (all, if there are not as many).
+    1e-12 of the largest m_j, so that its logarithm exists. With fewer than `at_least` neurons in the cluster, the
+    `at_least` largest m_j are taken (all, if there are not as many).
     """
     order = np.argsort(-mean_contribution, kind="stable")
     largest = mean_contribution[order[0]]

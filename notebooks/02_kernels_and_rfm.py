@@ -212,11 +212,14 @@ pd.DataFrame(first)
 # %%
 shown = sorted({parameters.clusters[0], parameters.clusters[-1]})
 directions = {k: laws[k].directions for k in shown}
+entries = entries[entries["n_clusters"].isin(shown)]
 results.show_figure("metrics", plots.draw_metrics(entries, shown, directions))
 
 # %% [markdown]
 # With one cluster, $M$ becomes $vv^\top$: one dimension is left, and the problem is a one-dimensional one. With many, the
-# average over clusters mixes their directions; the metric learns which *coordinates* predict and no more.
+# average over clusters mixes their directions, so that no single $v_c$ stands out among the predictive coordinates, and
+# at $K=50$ most of the weight goes to the coordinates that tell the clusters apart: the label changes most on the way
+# from one cluster to the next.
 
 # %%
 results.show_figure("learned", plots.draw_learned(metrics))
@@ -282,9 +285,12 @@ display(variations if len(variations) else Markdown("*No variations in this prof
 
 # %%
 verdicts = claims.kernel_claims(summary, metrics, curves, parameters)
-frames = {"errors": errors, "summary": summary, "metrics": metrics, "curves": curves, "variations": variations}
-for name, table in frames.items():
-    results.write_table(name, table)
+results.write_table("errors", errors)
+results.write_table("summary", summary)
+results.write_table("metrics", metrics)
+results.write_table("entries", entries)
+results.write_table("curves", curves)
+results.write_table("variations", variations)
 results.write_claims(verdicts)
 results.write_provenance({fit.cell.key: record.provenance for fit, record in zip(planned, records, strict=True)})
 Markdown(format_claims([(parameters.profile, claim) for claim in verdicts], "markdown"))
