@@ -235,7 +235,7 @@ def main() -> None:
         return
     n, rounds = options.points, options.rounds
     lines = [
-        f"{device_name('cpu')}, 1 thread, torch {torch.__version__.split('+')[0]}; processor seconds, medians of {rounds}",
+        f"{device_name('cpu')}, 1 thread, torch {version('torch').split('+')[0]}; processor seconds, medians of {rounds}",
         "",
         "| work | against | seconds | its seconds | ratio |",
         "|---|---|---|---|---|",
