@@ -2,8 +2,10 @@
 
 import argparse
 import logging
+import signal
 import sys
 from collections.abc import Sequence
+from types import FrameType
 
 import monolib
 from monolib.claims import collect_claims, format_claims, read_claims
@@ -42,9 +44,10 @@ def _add_figure(command: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; 0 when it completed, 1 for a problem told in one line each, 130 after Ctrl-C."""
+    """Run the command line; 0 when it completed, 1 for a problem told in one line each, 130 after Ctrl-C or SIGTERM."""
     options = parser().parse_args(arguments)
     logging.basicConfig(format="monolib: %(message)s", level=logging.WARNING)
+    signal.signal(signal.SIGTERM, _interrupt)  # a batch system's notice ends a run like Ctrl-C
     try:
         return _COMMANDS[options.command](options)
     except UserError as error:
@@ -54,6 +57,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("\nmonolib: interrupted; what is computed is kept, the same command goes on from there", file=sys.stderr)
         return 130
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
 
 
 def _list(options: argparse.Namespace) -> int:

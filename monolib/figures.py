@@ -60,9 +60,9 @@ def figure_entry(name: str) -> FigureEntry:
 
 def profiles(figure: str) -> list[str]:
     """Profiles that have a parameter file for the figure, smallest first where known."""
-    order = {"smoke": 0, "small": 1, "explore": 2, "paper": 3}
+    order = {"smoke": 0, "small": 1, "paper": 2}
     found = [path.parent.name for path in (project_root() / "parameters").glob(f"*/{figure}.yaml")]
-    return sorted(found, key=lambda name: (order.get(name, 4), name))
+    return sorted(found, key=lambda name: (order.get(name, 3), name))
 
 
 def parameter_file(figure: str, profile: str) -> Path:

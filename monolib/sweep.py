@@ -1,8 +1,11 @@
 """Sweeps: compute the cells that are missing, in worker processes, with one progress bar; finished cells are kept."""
 
+import functools
 import logging
+import os
 import sys
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from itertools import groupby
@@ -17,6 +20,8 @@ from monolib.cells import Cell, CellRecord, CellStore
 from monolib.errors import UserError
 
 logger = logging.getLogger(__name__)
+
+IDLE_SECONDS = 15  # a worker without work for so long ends; it would else outlive a sweep that was killed
 
 
 def run_cells(
@@ -34,7 +39,8 @@ def run_cells(
     jobs = min(n_jobs or (joblib.cpu_count() if device == "cpu" else 1), max(len(groups), 1))
     with _progress_bar(unique, missing, store):
         try:
-            joblib.Parallel(n_jobs=jobs, batch_size=1)(joblib.delayed(compute_group)(g, store, device) for g in groups)
+            tasks = (joblib.delayed(compute_group)(group, store, device, os.getpid()) for group in groups)
+            joblib.Parallel(n_jobs=jobs, batch_size=1, idle_worker_timeout=IDLE_SECONDS)(tasks)
         except BaseException:
             if jobs > 1:
                 get_reusable_executor().shutdown(wait=True, kill_workers=True)
@@ -64,11 +70,13 @@ def _stack_key(cell: Cell) -> tuple[str, str]:
     return cell.kind, CELL_KINDS[cell.kind].stack_key(cell)
 
 
-def compute_group(cells: Sequence[Cell], store: CellStore, device: str) -> None:
+def compute_group(cells: Sequence[Cell], store: CellStore, device: str, owner: int) -> None:
     """Compute and keep the cells of one group, holding their locks; those that another run finished are left alone.
 
-    On a CPU one thread is used, so that results do not depend on the number of workers.
+    On a CPU one thread is used, so that results do not depend on the number of workers.  owner: process that runs the
+    sweep; a worker that it started ends when it is gone, however it went.
     """
+    _end_with(owner)
     with ExitStack() as held, _one_thread(device):
         for cell in sorted(cells, key=lambda cell: cell.key):  # one order for all runs: no two can wait in a circle
             if store.is_running(cell):
@@ -77,6 +85,19 @@ def compute_group(cells: Sequence[Cell], store: CellStore, device: str) -> None:
         missing = [cell for cell in cells if store.read(cell) is None]
         if missing:
             CELL_KINDS[missing[0].kind].compute(missing, store, device)
+
+
+@functools.cache
+def _end_with(owner: int) -> None:
+    """From now on, end this process soon after its parent `owner` is gone; nothing where `owner` is not its parent."""
+
+    def watch() -> None:
+        while os.getppid() == owner:
+            time.sleep(1.0)
+        os._exit(1)  # files are whole at any moment, and locks fall with the process
+
+    if os.getppid() == owner:
+        threading.Thread(target=watch, daemon=True).start()
 
 
 @contextmanager

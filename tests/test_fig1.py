@@ -11,7 +11,7 @@ from monolib.cells import CellRecord, CellStore
 from monolib.claims import Claim, collect_claims, format_claims, read_claims, write_claims
 from monolib.compare_results import largest_deviation
 from monolib.errors import UserError
-from monolib.fig1.claims import comparison, fig1_claims, is_paper_size
+from monolib.fig1.claims import comparison, fig1_claims, is_paper_size, with_agreement
 from monolib.fig1.paper import PAPER_TABLE
 from monolib.fig1.parameters import Fig1Parameters
 from monolib.fig1.plots import draw_curves, draw_neurons, draw_table
@@ -63,19 +63,19 @@ def test_paper_profile_is_the_papers_size(root):
     assert all(run.cell.config["sizes"] == {"train": 100000, "validation": 4096, "test": 2048} for run in main)
 
 
-def test_variations_change_one_setting_grid_and_share_cells_with_main_runs(smoke):
-    planned = planned_runs(smoke(variation_start_scales=[0.3, 1.0], variation_rate_units=["weights", "width_aware"]))
+def test_variations_change_one_setting_and_share_cells_with_main_runs(smoke):
+    names = ("start_scale", "readout_ratio", "rate_unit")
+    settings = [dict(zip(names, v, strict=True)) for v in ((0.3, 1.0, "weights"), (1.0, 0.5, "width_aware"))]
+    planned = planned_runs(smoke(start_scale=0.3, readout_ratio=1.0, rate_unit="weights", variations=settings))
     varied = [run for run in planned if run.part == "variation"]
-    assert len(varied) == 4 * 4
-    assert len({(run.start_scale, run.rate_unit, run.architecture) for run in varied}) == 16
+    assert len(varied) == 2 * 4
     main = {run.cell.key for run in planned if run.part == "main"}
-    settings = smoke()
     for run in varied:
-        same = (run.start_scale, run.rate_unit) == (settings.start_scale, settings.rate_unit)
-        assert (run.cell.key in main) == same
-    assert not [
-        run for run in planned_runs(smoke(variation_start_scales=[], variation_rate_units=[])) if run.part != "main"
-    ]
+        setting = {name: getattr(run, name) for name in names}
+        assert (run.cell.key in main) == (setting == settings[0])
+        training = run.cell.config["training"]
+        assert {name: training[name] for name in names} == setting
+    assert {run.part for run in planned_runs(smoke(variations=[]))} == {"main"}
 
 
 def test_search_selects_on_validation_alone(finished):
@@ -167,6 +167,12 @@ def test_comparison_averages_over_seeds():
     assert rows.loc[("relu", "hidden", "cos_071"), "here"] == pytest.approx(46.5)
     assert rows.loc[("relu", "hidden", "cos_071"), "seed_std"] == pytest.approx(np.sqrt(2))
     assert rows["agrees"].all()
+
+
+def test_agreement_of_variations_counts_each_rows_measures():
+    variations = PAPER_TABLE.assign(start_scale=1.0, readout_ratio=1.0, rate_unit="weights", validation_mse=0.1)
+    variations.loc[2, ["cos_071", "active"]] = [0.0, 2000]
+    assert with_agreement(variations)["agree"].tolist() == [5, 5, 3, 5, 5, 5]
 
 
 def test_pictures_have_labels_and_every_panel(finished, smoke):

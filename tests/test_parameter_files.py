@@ -37,6 +37,15 @@ def good(root):
         ({"device": "gpu"}, "device='gpu': input should be 'auto', 'cpu' or 'cuda'"),
         ({"profile": "../up"}, "profile='../up': must be a folder name"),
         ({"rate_unit": "balanced"}, "rate_unit='balanced': input should be 'weights' or 'width_aware'"),
+        (
+            {"variations": [{"start_scale": "1e-1", "readout_ratio": 1.0, "rate_unit": "weights"}]},
+            "variations.0.start_scale='1e-1': is text, not a number",
+        ),
+        (
+            {"variations": [{"start_scale": 1.0, "readout_ratio": 1.0, "rate_unit": "mup"}]},
+            "variations.0.rate_unit='mup': input should be 'weights' or 'width_aware'",
+        ),
+        ({"variations": [1.0]}, "variations.0=1.0: input should be a valid dictionary"),
         ({"width": None}, "width=None: input should be a valid integer"),
     ],
 )
@@ -117,4 +126,4 @@ def test_every_parameter_file_is_valid_and_named_after_its_folder(root):
     for file in found:
         parameters = check_parameters(FIGURES[file.stem].model, read_yaml(file))
         assert parameters.profile == file.parent.name
-    assert profiles("fig1") == ["smoke", "small", "explore", "paper"]
+    assert profiles("fig1") == ["smoke", "small", "paper"]

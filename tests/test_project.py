@@ -52,8 +52,12 @@ def test_environment_file_lists_the_same_dependencies(root):
     assert python == f"python{requires}"
 
 
-def test_readme_shows_the_verdicts_of_the_committed_results(root):
-    expected = format_claims(collect_claims(root / "results"), "markdown")
+def test_readme_shows_the_verdicts_of_the_committed_results(root, tmp_path):
+    for file in (path for path in git_files(root) if path.name == "claims.json"):
+        copy = tmp_path / file.relative_to(root)
+        copy.parent.mkdir(parents=True)
+        copy.write_text(file.read_text())
+    expected = format_claims(collect_claims(tmp_path / "results"), "markdown")
     shown = re.search(r"<!-- monolib claims -->\n(.*?)\n<!-- end -->", (root / "README.md").read_text(), re.DOTALL)
     assert shown is not None
     assert shown.group(1) == expected, "renew it with `monolib claims --format markdown`"

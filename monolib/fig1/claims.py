@@ -22,6 +22,12 @@ def comparison(table: pd.DataFrame) -> pd.DataFrame:
     return merged.assign(agrees=(merged["here"] - merged["paper"]).abs() <= tolerance).reset_index(drop=True)
 
 
+def with_agreement(variations: pd.DataFrame) -> pd.DataFrame:
+    """`tables.variations_table` with a column `agree`: how many of a row's five measures agree with the paper's."""
+    rows = [variations.iloc[[i]].assign(seed=0) for i in range(len(variations))]
+    return variations.assign(agree=[int(comparison(row)["agrees"].sum()) for row in rows])
+
+
 def is_paper_size(parameters: Fig1Parameters) -> bool:
     """Whether every size and rate that the paper states is the paper's."""
     return all(getattr(parameters, name) == value for name, value in PAPER_SIZE.items())

@@ -3,7 +3,7 @@
 import os
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from monolib.networks import ARCHITECTURES
 from monolib.parameter_files import FigureParameters
@@ -17,13 +17,22 @@ ArchitectureName = Literal["relu", "gelu", "reglu", "swiglu"]
 RateUnit = Literal["weights", "width_aware"]
 
 
+class Variation(BaseModel):
+    """A start and rate unit with which every architecture is trained once more."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    start_scale: Positive
+    readout_ratio: Positive
+    rate_unit: RateUnit
+
+
 class Fig1Parameters(FigureParameters):
     """Figures 1 and 5: the axis-aligned law, four networks, the active set (§3.1, A.1).
 
     Rates are the paper's η before decay; several rates for one architecture are searched on validation MSE.
-    readout_ratio: |a_j| over ‖w_j‖ at the start, 1 for a balanced start.  variation_*: every architecture is trained
-    again with each combination of these start scales, readout ratios and rate units, which the paper does not state; an
-    empty list keeps the main value, and three empty lists mean no variations.
+    readout_ratio: |a_j| over ‖w_j‖ at the start, 1 for a balanced start.  variations: other starts and rate units (the
+    paper does not state its own); each costs one run per architecture, with the first seed and rate.
     """
 
     n_clusters: Count
@@ -52,9 +61,7 @@ class Fig1Parameters(FigureParameters):
     readout_ratio: Positive
     readout_start: Literal["signs", "gaussian"]
     active_share: Share
-    variation_start_scales: list[Positive]
-    variation_readout_ratios: list[Positive]
-    variation_rate_units: list[RateUnit]
+    variations: list[Variation]
 
     @model_validator(mode="after")
     def _check(self) -> Self:

@@ -36,18 +36,10 @@ def planned_runs(parameters: Fig1Parameters) -> list[PlannedRun]:
         for rate in p.learning_rates(name)
     ]
     variations = [
-        _run(p, "variation", name, p.seeds[0], p.learning_rates(name)[0], *setting)
-        for setting, name in product(_varied_settings(p), p.architectures)
+        _run(p, "variation", name, p.seeds[0], p.learning_rates(name)[0], v.start_scale, v.readout_ratio, v.rate_unit)
+        for v, name in product(p.variations, p.architectures)
     ]
     return main + variations
-
-
-def _varied_settings(p: Fig1Parameters) -> list[tuple[float, float, str]]:
-    """(start scale, readout ratio, rate unit) of each variation."""
-    scales, ratios, units = p.variation_start_scales, p.variation_readout_ratios, p.variation_rate_units
-    if not (scales or ratios or units):
-        return []
-    return list(product(scales or [p.start_scale], ratios or [p.readout_ratio], units or [p.rate_unit]))
 
 
 def _run(
