@@ -9,11 +9,13 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
+from monolib.atomic_files import write_text
 from monolib.cells import Cell, CellRecord, CellStore
 from monolib.eigenpro import EigenProConfig, solve_eigenpro
 from monolib.errors import UserError
@@ -85,29 +87,36 @@ def compute_kernel_cells(cells: Sequence[Cell], store: CellStore, device: str) -
         law = cell_law(cell)
         train = law.sample(cell.config["n_train"], generator(cell.config["pool_seed"], "train"))
         test = law.sample(cell.config["n_test"], generator(cell.config["test_seed"], "test"))
-        result, arrays = _METHODS[cell.config["method"]](fit_config(cell, device), train, test)
+        result, arrays = _METHODS[cell.config["method"]](
+            fit_config(cell, device), train, test, _share_writer(store.file(cell, "progress"))
+        )
         store.write(cell, CellRecord(result, arrays, provenance(device, time.perf_counter() - started)))
 
 
 Outcome = tuple[dict[str, Any], dict[str, np.ndarray]]
+Share = Callable[[float], None]  # told the share of the cell's work that is done
 
 
-def _global(config: RFMConfig, train: Sample, test: Sample) -> Outcome:
-    fit = fit_rfm(train.x, train.y, config, train.cluster)
+def _share_writer(path: Path) -> Share:
+    return lambda share: write_text(path, str(share))
+
+
+def _global(config: RFMConfig, train: Sample, test: Sample, on_share: Share) -> Outcome:
+    fit = fit_rfm(train.x, train.y, config, train.cluster, on_share=on_share)
     reports = [step.report.as_dict(with_seconds=False) for step in fit.iterations]
     metrics = np.stack([step.metric.cpu().numpy() for step in fit.iterations])
     return {"test_mse": fit.test_mse(test.x, test.y), "reports": _json(reports)}, {"metrics": metrics}
 
 
-def _oracle(config: RFMConfig, train: Sample, test: Sample) -> Outcome:
-    fits = fit_local(train.x, train.y, train.cluster, config)
+def _oracle(config: RFMConfig, train: Sample, test: Sample, on_share: Share) -> Outcome:
+    fits = fit_local(train.x, train.y, train.cluster, config, on_share=on_share)
     outputs = [fits.predict(test.x, test.cluster, t) for t in range(config.n_updates + 1)]
     errors = [float(np.mean(np.square(output - test.y))) for output in outputs]
     metrics = [np.stack([step.metric.cpu().numpy() for step in fit.iterations]) for _, fit in sorted(fits.fits.items())]
     return {"test_mse": errors}, {"metrics": np.stack(metrics)}
 
 
-def _curve(config: RFMConfig, train: Sample, test: Sample) -> Outcome:
+def _curve(config: RFMConfig, train: Sample, test: Sample, on_share: Share) -> Outcome:
     """EigenPro on the Laplace kernel (M = I), with training and test MSE after every epoch."""
     keep = require_fit(len(train.x), train.x.shape[1], config)
     x, y, at = (torch.tensor(v, device=config.device) for v in (train.x, train.y, test.x))
@@ -118,6 +127,7 @@ def _curve(config: RFMConfig, train: Sample, test: Sample) -> Outcome:
 
     def note_test_error(epoch: int, alpha: torch.Tensor) -> None:
         errors.append(float(np.mean(np.square(kernel_product(z, u, alpha).double().cpu().numpy() - test.y))))
+        on_share(epoch / config.eigenpro.max_epochs)
 
     result = solve_eigenpro(u, y, config.eigenpro, generator(config.seed, "eigenpro"), keep, on_epoch=note_test_error)
     epochs = [(e, full, error) for (e, _, full), error in zip(result.history, errors[-result.epochs :], strict=True)]
@@ -134,7 +144,7 @@ def _json(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-_METHODS: dict[str, Callable[[RFMConfig, Sample, Sample], Outcome]] = {
+_METHODS: dict[str, Callable[[RFMConfig, Sample, Sample, Share], Outcome]] = {
     "global": _global,
     "oracle": _oracle,
     "curve": _curve,

@@ -1,7 +1,7 @@
 """Independent local predictors: one RFM for each group of points (a true cluster, A.2, or a learned gate, A.3)."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -44,9 +44,11 @@ def fit_local(
     config: RFMConfig,
     maps: Mapping[int, np.ndarray] | None = None,
     progress: bool = False,
+    on_share: Callable[[float], None] | None = None,
 ) -> LocalFits:
     """Fit one RFM for each number in `group` (n,), with its own bandwidth; `maps` as in `LocalFits`.
 
+    on_share: called with the share of the groups done.
     A group of one point has no distance and no gradient: h = 1, and its metric stays the identity.
     Raises UserError when `group` has another length than x.
     """
@@ -58,6 +60,8 @@ def fit_local(
         members = np.flatnonzero(group == name)
         own = x[members] if maps is None else x[members] @ maps[name]
         fits[name] = fit_rfm(own, y[members], replace(config, seed=config.seed + int(name)))
+        if on_share is not None:
+            on_share(len(fits) / len(names))
     return LocalFits(fits, maps)
 
 

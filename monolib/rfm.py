@@ -7,6 +7,7 @@ Iteration 0 is the Laplace kernel. The points are centred once; that changes no 
 
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -140,12 +141,18 @@ def smallest_test_mse_envelope(test_mse: list[float]) -> float:
 
 
 def fit_rfm(
-    x: np.ndarray, y: np.ndarray, config: RFMConfig, cluster: np.ndarray | None = None, progress: bool = False
+    x: np.ndarray,
+    y: np.ndarray,
+    config: RFMConfig,
+    cluster: np.ndarray | None = None,
+    progress: bool = False,
+    on_share: Callable[[float], None] | None = None,
 ) -> RFMFit:
     """Fit an RFM to x (n, d), y (n,) or (n, 1) (A.2, Eq. 7).
 
     cluster: cluster numbers (n,) for the bandwidth alone; None takes all points as one cluster.
-    progress: bars on stderr.  Deterministic on a CPU for a given `config.seed`.
+    progress: bars on stderr.  on_share: called with the share of the fits done.
+    Deterministic on a CPU for a given `config.seed`.
     Raises UserError for bad shapes, NaN or infinite values, and, before it starts, for a fit that would not fit into
     memory.
     """
@@ -162,6 +169,8 @@ def fit_rfm(
         fitted = _fit_once(points, labels, center, root, h, config, t, progress)
         report = replace(fitted[1], metric=kind, seconds=time.perf_counter() - started)
         iterations.append(RFMIteration(metric, root, h.value, fitted[0], report))
+        if on_share is not None:
+            on_share(len(iterations) / len(rounds))
         if t < config.n_updates:
             new = _next_metric(points, center, iterations[-1], config, t)
             metric, kind = (metric, "kept") if new is None else (new, "updated")
