@@ -130,7 +130,10 @@ def _curve(config: RFMConfig, train: Sample, test: Sample, on_share: Share) -> O
         on_share(epoch / config.eigenpro.max_epochs)
 
     result = solve_eigenpro(u, y, config.eigenpro, generator(config.seed, "eigenpro"), keep, on_epoch=note_test_error)
-    epochs = [(e, full, error) for (e, _, full), error in zip(result.history, errors[-result.epochs :], strict=True)]
+    epochs = [
+        (e, full, error)
+        for (e, _, full), error in zip(result.history, errors[len(errors) - result.epochs :], strict=True)
+    ]
     facts = {name: getattr(result, name) for name in ("stop_reason", "batch", "eigenvectors", "restarts", "train_mse")}
     return {**facts, "bandwidth": h, "epochs": _json(epochs)}, {"alpha": result.coefficients.cpu().numpy()}
 

@@ -152,12 +152,13 @@ def fit_rfm(
 
     cluster: cluster numbers (n,) for the bandwidth alone; None takes all points as one cluster.
     progress: bars on stderr.  on_share: called with the share of the fits done.
-    Deterministic on a CPU for a given `config.seed`.
+    Deterministic on a CPU for a given `config.seed` (and `memory_gib`, which decides whether EigenPro keeps K; without
+    it the sums are only rounded otherwise).
     Raises UserError for bad shapes, NaN or infinite values, and, before it starts, for a fit that would not fit into
     memory.
     """
     points, labels = _checked(x, y, config.device)
-    require_fit(len(points), points.shape[1], config)
+    keep_gram = require_fit(len(points), points.shape[1], config)
     center = points.mean(0)
     metric, kind = torch.eye(points.shape[1], dtype=torch.float64, device=points.device), "identity"
     iterations: list[RFMIteration] = []
@@ -166,7 +167,7 @@ def fit_rfm(
         started = time.perf_counter()
         root = metric_root(metric)
         h = bandwidth_of(points @ root, cluster, config, t)
-        fitted = _fit_once(points, labels, center, root, h, config, t, progress)
+        fitted = _fit_once(points, labels, center, root, h, config, t, keep_gram, progress)
         report = replace(fitted[1], metric=kind, seconds=time.perf_counter() - started)
         iterations.append(RFMIteration(metric, root, h.value, fitted[0], report))
         if on_share is not None:
@@ -217,6 +218,7 @@ def _fit_once(
     h: Bandwidth,
     config: RFMConfig,
     t: int,
+    keep_gram: bool,
     progress: bool,
 ) -> tuple[Tensor, FitReport]:
     """Coefficients of one kernel fit, and its report without time and metric."""
@@ -228,9 +230,8 @@ def _fit_once(
         facts = ("exact", "solved", exact.refinements, mse, exact.residual, h.value, h.clusters, exact.jitter)
         return exact.coefficients, FitReport(*facts, "", 0.0, {"method": exact.method})
     u = mapped(points, root, center, h.value, getattr(torch, config.dtype))
-    keep = require_fit(n, points.shape[1], config)
     rng = generator(config.seed, "eigenpro", t)
-    result = solve_eigenpro(u, labels, config.eigenpro, rng, keep, progress=progress)
+    result = solve_eigenpro(u, labels, config.eigenpro, rng, keep_gram, progress=progress)
     residual = (result.train_mse * n) ** 0.5 / scale
     names = ("batch", "critical_batch", "eigenvectors", "restarts")
     detail = {name: getattr(result, name) for name in names} | {"history": result.history}

@@ -60,7 +60,7 @@ def test_recovers_the_direction_of_a_single_cluster():
 def test_float32_eigenpro_agrees_with_float64():
     train, test, _ = mixed_data(5, 1500)
     solver = EigenProConfig(target_mse=None, max_epochs=10)
-    config = RFMConfig(solver="eigenpro", eigenpro=solver, n_updates=1)
+    config = RFMConfig(solver="eigenpro", eigenpro=solver)
     single, double = (
         fit_rfm(train.x, train.y, replace(config, dtype=t), train.cluster) for t in ("float32", "float64")
     )
@@ -214,3 +214,14 @@ def test_any_data_give_finite_predictions(n, d, scale, label_scale, duplicates, 
     for step in fit.iterations:
         assert torch.isfinite(step.metric).all()
         assert np.isfinite(step.report.train_mse)
+
+
+@pytest.mark.cuda
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.parametrize("solver", ["exact", "eigenpro"])
+def test_cuda_agrees_with_the_cpu(solver):
+    train, test, _ = mixed_data(5, 1500)
+    config = RFMConfig(solver=solver, eigenpro=EigenProConfig(target_mse=None, max_epochs=10), n_updates=1)
+    cpu, cuda = (fit_rfm(train.x, train.y, replace(config, device=name), train.cluster) for name in ("cpu", "cuda"))
+    for own, theirs in zip(predictions(cpu, test.x), predictions(cuda, test.x), strict=True):
+        assert np.linalg.norm(own - theirs) <= 1e-3 * np.linalg.norm(theirs)
