@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from monolib.errors import UserError
+from monolib.kernels import accurate_squares, point_diameter
 
 
 class Bandwidth(NamedTuple):
@@ -18,8 +19,10 @@ class Bandwidth(NamedTuple):
 
 def median_distance(z: Tensor) -> float:
     """Median of the pairwise distances of points z (n, d), self-pairs left out, as numpy defines it; n ≥ 2."""
-    distances = torch.nn.functional.pdist(z.double())  # exact differences; n ≤ a few thousand
-    return float(np.median(distances.cpu().numpy()))
+    centred = z.double() - z.double().mean(0)
+    squares = accurate_squares(centred, centred, point_diameter(centred))
+    i, j = torch.triu_indices(len(z), len(z), 1, device=z.device)
+    return float(np.median(squares[i, j].sqrt().cpu().numpy()))
 
 
 def median_bandwidth(

@@ -73,13 +73,14 @@ def _check(gram: Tensor, y: Tensor, ridge: float) -> None:
 def _solve_mixed(gram: Tensor, y: Tensor) -> ExactSolution | None:
     """Float32 factor and float64 refinement; None when the factor fails or the criterion is not met.
 
-    Criterion of dsposv: max|y − Kα| ≤ √n ε max|α| ‖K‖_∞, ε the float64 unit roundoff. Refinement goes on while it
-    still halves the residual.
+    Criterion of dsposv: max|y − Kα| ≤ √n ε max|α| ‖K‖_∞, ε the float64 spacing at 1. Refinement goes on to a hundredth
+    of that as long as it still halves the residual.
     """
     factor, info = torch.linalg.cholesky_ex(gram.float())
     if int(info) != 0 or not torch.isfinite(factor.diagonal()).all():
         return None
     norm = float(gram.sum(1).max())  # the entries of K are not negative
+    bound = len(y) ** 0.5 * torch.finfo(torch.float64).eps * norm
     alpha, residual, best = torch.zeros_like(y), y.clone(), float(y.abs().max())
     count = 0
     while count < MAX_REFINEMENTS:
@@ -94,10 +95,9 @@ def _solve_mixed(gram: Tensor, y: Tensor) -> ExactSolution | None:
             break
         halved, best = size < 0.5 * best, size
         alpha, residual = trial, trial_residual
-        if not halved or size == 0.0:
+        if not halved or size <= 1e-2 * bound * float(alpha.abs().max()):
             break
-    good = best <= len(y) ** 0.5 * torch.finfo(torch.float64).eps * float(alpha.abs().max()) * norm
-    if not good:
+    if not best <= bound * float(alpha.abs().max()):
         return None
     return ExactSolution(alpha, float(residual.norm() / y.norm()), "float32 Cholesky, refined", count, 0.0)
 

@@ -176,13 +176,15 @@ def point_diameter(*sets: Tensor) -> float:
     return 2.0 * max(float(u.double().square().sum(1).max().sqrt()) for u in sets)
 
 
-def gram(u: Tensor, z: Tensor | None = None) -> Tensor:
+def gram(u: Tensor, z: Tensor | None = None, out: Tensor | None = None) -> Tensor:
     """Gram matrix K(u, z), (n, m), of mapped points in their dtype, from accurate distances; z = None: K(u, u).
 
+    out: memory for it, of the right shape and dtype (fresh memory for a large matrix costs as much as filling it).
     K(u, u) is exactly symmetric with an exactly unit diagonal. Source: Eq. 7.
     """
     other = u if z is None else z
-    out, diameter = u.new_empty(len(u), len(other)), point_diameter(u, other)
+    out = u.new_empty(len(u), len(other)) if out is None else out
+    diameter = point_diameter(u, other)
     side = tile_side(u.device.type, 8)
     with full_precision():
         for i in range(0, len(u), side):

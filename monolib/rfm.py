@@ -162,12 +162,13 @@ def fit_rfm(
     center = points.mean(0)
     metric, kind = torch.eye(points.shape[1], dtype=torch.float64, device=points.device), "identity"
     iterations: list[RFMIteration] = []
-    rounds = range(config.n_updates + 1)
+    rounds, exact = range(config.n_updates + 1), config.uses_exact(len(points))
+    memory = points.new_empty(len(points), len(points)) if exact else None  # one Gram matrix for all rounds
     for t in tqdm(rounds, desc="RFM", unit="fit", file=sys.stderr, disable=not progress):
         started = time.perf_counter()
         root = metric_root(metric)
         h = bandwidth_of(points @ root, cluster, config, t)
-        fitted = _fit_once(points, labels, center, root, h, config, t, keep_gram, progress)
+        fitted = _fit_once(points, labels, center, root, h, config, t, memory, keep_gram, progress)
         report = replace(fitted[1], metric=kind, seconds=time.perf_counter() - started)
         iterations.append(RFMIteration(metric, root, h.value, fitted[0], report))
         if on_share is not None:
@@ -218,13 +219,14 @@ def _fit_once(
     h: Bandwidth,
     config: RFMConfig,
     t: int,
+    memory: Tensor | None,
     keep_gram: bool,
     progress: bool,
 ) -> tuple[Tensor, FitReport]:
     """Coefficients of one kernel fit, and its report without time and metric."""
     n, scale = len(labels), max(float(labels.norm()), torch.finfo(torch.float64).tiny)
     if config.uses_exact(n):
-        k = gram(mapped(points, root, center, h.value, torch.float64))
+        k = gram(mapped(points, root, center, h.value, torch.float64), out=memory)
         exact = solve_exact(k, labels, config.ridge)
         mse = float((k @ exact.coefficients - labels).square().mean())
         facts = ("exact", "solved", exact.refinements, mse, exact.residual, h.value, h.clusters, exact.jitter)

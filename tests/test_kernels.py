@@ -167,7 +167,9 @@ def test_clusters_without_a_distance_do_not_count_for_the_bandwidth():
     z = points(np.vstack([np.arange(3.0)[:, None], np.full((2, 1), 7.0), [[100.0]]]))
     found = median_bandwidth(z, np.array([0, 0, 0, 1, 1, 2]), np.random.default_rng(0))
     assert found == (1.0, 1)
-    assert median_bandwidth(points([[1.0], [1.0]]), None, np.random.default_rng(0)) == (1.0, 0)
+    same = np.full((7, 3), 1e4 / 3)
+    assert median_bandwidth(points(same), None, np.random.default_rng(0)) == (1.0, 0)
+    assert median_bandwidth(points(np.vstack([same, same[:1] + 1e-3])), None, np.random.default_rng(0)) == (1.0, 0)
     assert median_bandwidth(points([[1.0]]), None, np.random.default_rng(0)) == (1.0, 0)
     with pytest.raises(UserError, match="cluster: has 1 entries"):
         median_bandwidth(z, np.array([0]), np.random.default_rng(0))
