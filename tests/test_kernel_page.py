@@ -128,6 +128,7 @@ def test_verdicts(root, arguments, verdicts):
     found = claims.kernel_claims(*arguments, parameters(root))
     assert [claim.id for claim in found] == ["K.1", "K.2", "K.3", "K.4"]
     assert [claim.verdict for claim in found] == verdicts
+    assert not any("|" in text for claim in found for text in (claim.claim, claim.paper, claim.here))  # table columns
 
 
 def test_committed_results_are_of_the_committed_parameters(root):

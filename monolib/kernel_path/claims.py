@@ -27,13 +27,13 @@ def _not_run(name: str, claim: str, paper: str, size: str) -> Claim:
 
 
 def _recovers(metrics: pd.DataFrame, size: str) -> Claim:
-    text = f"for K = 1 RFM finds the predictive direction: |cos| of its top eigenvector with v at least {RECOVERED}"
+    text = f"for K = 1 RFM finds the predictive direction: absolute cosine of its top eigenvector with v at least {RECOVERED}"
     last = metrics[(metrics["n_clusters"] == 1) & (metrics["iteration"] == metrics["iteration"].max())]
     if last.empty:
         return _not_run("K.1", text, "RFM is best at K = 1 (Fig. 2)", size)
     cosines = last["top_cosine"]
     met = verdict([bool(value >= RECOVERED) for value in cosines])
-    return Claim("K.1", text, "RFM is best at K = 1 (Fig. 2)", f"smallest |cos| {cosines.min():.4f}", size, met)
+    return Claim("K.1", text, "RFM is best at K = 1 (Fig. 2)", f"smallest cosine {cosines.min():.4f}", size, met)
 
 
 def _shrinks(summary: pd.DataFrame, size: str) -> Claim:
