@@ -27,7 +27,8 @@ def _not_run(name: str, claim: str, paper: str, size: str) -> Claim:
 
 
 def _recovers(metrics: pd.DataFrame, size: str) -> Claim:
-    text = f"for K = 1 RFM finds the predictive direction: absolute cosine of its top eigenvector with v at least {RECOVERED}"
+    text = "for K = 1 RFM finds the predictive direction: absolute cosine of its top eigenvector with v "
+    text += f"at least {RECOVERED}"
     last = metrics[(metrics["n_clusters"] == 1) & (metrics["iteration"] == metrics["iteration"].max())]
     if last.empty:
         return _not_run("K.1", text, "RFM is best at K = 1 (Fig. 2)", size)
