@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from monolib import network_cells
+from monolib import kernel_cells, network_cells
 from monolib.cells import Cell, CellStore
 
 
@@ -18,4 +18,5 @@ class CellKind(NamedTuple):
 
 CELL_KINDS: dict[str, CellKind] = {
     "network": CellKind(network_cells.compute_network_cells, network_cells.stack_key, network_cells.training_work),
+    "kernel": CellKind(kernel_cells.compute_kernel_cells, kernel_cells.stack_key, kernel_cells.fit_work),
 }

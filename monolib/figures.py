@@ -9,6 +9,8 @@ from monolib.cells import Cell
 from monolib.errors import UserError
 from monolib.fig1.parameters import Fig1Parameters
 from monolib.fig1.runs import planned_runs
+from monolib.kernel_path.parameters import KernelsParameters
+from monolib.kernel_path.runs import planned_fits
 from monolib.parameter_files import FigureParameters
 from monolib.project_paths import project_root
 
@@ -36,6 +38,13 @@ FIGURES = {
         notebook="01_specialized_neurons",
         model=Fig1Parameters,
         cells=lambda parameters: [run.cell for run in planned_runs(parameters)],
+    ),
+    "kernels": FigureEntry(
+        name="kernels",
+        title="Kernels and RFM (A.2): the metric, EigenPro, per-cluster oracles",
+        notebook="02_kernels_and_rfm",
+        model=KernelsParameters,
+        cells=lambda parameters: [fit.cell for fit in planned_fits(parameters)],
     ),
 }
 DRAWN_BY = {"fig5": "fig1"}  # figures without a notebook of their own

@@ -10,7 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from monolib.center_placement import farthest_point_directions, largest_similarity
 from monolib.links import LINKS, FloatArray
+from monolib.random_streams import generator
 
 
 class Sample(NamedTuple):
@@ -110,4 +112,39 @@ def axis_aligned_law(
         input_std=np.full(dim, dim**-0.5),
         noise_std=noise_std,
         link_scale=dim**0.5,
+    )
+
+
+MIXED_LINKS = ("hermite2", "sin", "tanh")
+SEPARATION = 4.0  # γ of Eq. 3
+
+
+def mixed_link_law(
+    n_clusters: int, link_seed: int = 1000, geometry_seed: int = 0, block: int = 10, noise_std: float = 0.02
+) -> ClusteredLaw:
+    """Mixed-link law of Figs. 2, 4 and 6 (A.2, A.3; Eqs. 3 to 6), `block` routing and `block` predictive axes.
+
+        μ_c = (s_c, 0), and 0 for K = 1;   σ_K = (1 − ρ_K)/(2γ), γ = 4;   v_c = (0, ṽ_c), ṽ_c uniform on the sphere
+        x = μ_c + (σ_K z_cluster, z_pred),   y = g_c(⟨x, v_c⟩) + N(0, noise_std²),   clusters round-robin
+
+    link_seed: draws the links uniformly with replacement from `MIXED_LINKS`; the paper's is 1000 + r for seed r.
+    geometry_seed: draws centers and directions, anew for every K; the paper shares them among its seeds.
+    Raises ValueError for n_clusters < 1 or block < 1.
+    """
+    if n_clusters < 1 or block < 1:
+        raise ValueError(f"n_clusters={n_clusters}, block={block}: both must be integers ≥ 1")
+    rng = generator(geometry_seed, "geometry", n_clusters)
+    routing = farthest_point_directions(n_clusters, block, rng)
+    predictive = rng.standard_normal((n_clusters, block))
+    predictive /= np.linalg.norm(predictive, axis=1, keepdims=True)
+    links = generator(link_seed, "links").integers(len(MIXED_LINKS), size=n_clusters)
+    zeros = np.zeros((n_clusters, block))
+    routing_std = (1.0 - largest_similarity(routing)) / (2.0 * SEPARATION)
+    return ClusteredLaw(
+        centers=np.hstack([routing, zeros]) if n_clusters > 1 else np.zeros((1, 2 * block)),
+        directions=np.hstack([zeros, predictive]),
+        links=tuple(MIXED_LINKS[i] for i in links),
+        input_std=np.repeat([routing_std, 1.0], block),
+        noise_std=noise_std,
+        balanced=True,
     )

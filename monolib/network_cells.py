@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from monolib.cells import Cell, CellRecord, CellStore
-from monolib.laws import ClusteredLaw, axis_aligned_law
+from monolib.laws import ClusteredLaw, axis_aligned_law, mixed_link_law
 from monolib.networks import ARCHITECTURES, Network, NetworkShape
 from monolib.provenance import provenance
 from monolib.random_streams import generator
@@ -19,7 +19,7 @@ from monolib.training import train_networks
 from monolib.training_config import TrainingConfig
 from monolib.training_run import TrainingData, TrainingResult, TrainingRun
 
-LAWS: dict[str, Callable[..., ClusteredLaw]] = {"axis_aligned": axis_aligned_law}
+LAWS: dict[str, Callable[..., ClusteredLaw]] = {"axis_aligned": axis_aligned_law, "mixed_link": mixed_link_law}
 
 
 def network_cell(

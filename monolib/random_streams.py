@@ -3,7 +3,19 @@
 import numpy as np
 
 # The position of a name is part of every result that was computed with it: append, never reorder.
-STREAMS = ("train", "validation", "test", "initialisation", "batches", "links", "geometry")
+STREAMS = (
+    "train",
+    "validation",
+    "test",
+    "initialisation",
+    "batches",
+    "links",
+    "geometry",
+    "bandwidth",
+    "agop",
+    "eigenpro",
+    "gates",
+)
 
 
 def generator(seed: int, stream: str, index: int = 0) -> np.random.Generator:

@@ -11,12 +11,26 @@ import jupytext
 import nbformat
 import pytest
 
-from monolib.fig1.parameters import Fig1Parameters
+from monolib.figures import FIGURES
 from monolib.parameter_files import read_yaml
 from monolib.project_paths import project_root
 
 NOTEBOOKS = sorted((project_root() / "notebooks").glob("*.ipynb"))
 PAIRS = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+ENTRIES = pytest.mark.parametrize("entry", FIGURES.values(), ids=list(FIGURES))
+# what a smoke run leaves: pictures and tables by name, a line of the verdict table, cells
+OUTCOMES = {
+    "fig1": (
+        ("table", "curves", "fig1_neurons", "fig5_neurons"),
+        ("table", "runs", "curves", "neurons", "variations"),
+        "| F1.c |",
+    ),
+    "kernels": (
+        ("metrics", "learned", "errors", "curves"),
+        ("errors", "summary", "metrics", "entries", "curves", "variations"),
+        "| K.4 |",
+    ),
+}
 
 
 def papermill(*arguments, cwd):
@@ -54,46 +68,50 @@ def test_no_long_code_cells(path):
     assert max(source.count("\n") + 1 for source in code if source not in parameters) <= 25
 
 
-def test_defaults_are_the_small_profile(root):
-    notebook = nbformat.read(root / "notebooks" / "01_specialized_neurons.ipynb", as_version=4)
+@ENTRIES
+def test_defaults_are_the_small_profile(root, entry):
+    notebook = nbformat.read(entry.notebook_path, as_version=4)
     tagged = [cell.source for cell in notebook.cells if "parameters" in cell.metadata.get("tags", [])]
     assert len(tagged) == 1
     defaults = {s.targets[0].id: ast.literal_eval(s.value) for s in ast.parse(tagged[0]).body}
-    assert defaults == read_yaml(root / "parameters" / "small" / "fig1.yaml")
-    assert set(defaults) == set(Fig1Parameters.model_fields)
+    assert defaults == read_yaml(root / "parameters" / "small" / f"{entry.name}.yaml")
+    assert set(defaults) == set(entry.model.model_fields)
 
 
-@pytest.fixture(scope="module")
-def executed(root, tmp_path_factory):
+@pytest.fixture(scope="module", params=list(FIGURES))
+def executed(request, root, tmp_path_factory):
     """The smoke profile through papermill's command line, from a working folder far from the project."""
-    folder = tmp_path_factory.mktemp("elsewhere")
+    folder, entry = tmp_path_factory.mktemp("elsewhere"), FIGURES[request.param]
     result = papermill(
-        root / "notebooks" / "01_specialized_neurons.ipynb",
+        entry.notebook_path,
         "out.ipynb",
         "-f",
-        root / "parameters" / "smoke" / "fig1.yaml",
+        root / "parameters" / "smoke" / f"{entry.name}.yaml",
         *("-p", "results_folder", str(folder / "results"), "-p", "cache_folder", str(folder / "cells")),
         cwd=folder,
     )
     assert result.returncode == 0, result.stderr[-2000:]
-    return folder
+    return entry, folder, folder / "results" / "smoke" / entry.name
 
 
 def test_executed_notebook_holds_its_figures_and_its_verdict_table(executed):
-    notebook = nbformat.read(executed / "out.ipynb", as_version=4)
+    entry, folder, results = executed
+    pictures, tables, verdict = OUTCOMES[entry.name]
+    notebook = nbformat.read(folder / "out.ipynb", as_version=4)
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
-    assert sum("image/png" in output.get("data", {}) for output in outputs) == 4
-    assert any("| F1.c |" in output.get("data", {}).get("text/markdown", "") for output in outputs)
+    assert sum("image/png" in output.get("data", {}) for output in outputs) == len(pictures)
+    assert any(verdict in output.get("data", {}).get("text/markdown", "") for output in outputs)
     assert not any(output.output_type == "error" for output in outputs)
-    names = {path.name for path in (executed / "results" / "smoke" / "fig1").iterdir()}
-    tables = {f"{name}.csv" for name in ("table", "runs", "curves", "neurons", "variations")}
-    pictures = {f"{n}.{s}" for n in ("table", "curves", "fig1_neurons", "fig5_neurons") for s in ("pdf", "png")}
-    assert tables | pictures | {"claims.json", "provenance.json", "parameters.json"} <= names
+    names = {path.name for path in results.iterdir()}
+    files = {f"{name}.csv" for name in tables} | {f"{name}.{suffix}" for name in pictures for suffix in ("pdf", "png")}
+    assert files | {"claims.json", "provenance.json", "parameters.json"} <= names
 
 
-def test_provenance_names_code_libraries_and_device_for_every_cell(executed):
-    records = json.loads((executed / "results" / "smoke" / "fig1" / "provenance.json").read_text())
-    assert len(records) == 9
+def test_provenance_names_code_libraries_and_device_for_every_cell(executed, root):
+    entry, _, results = executed
+    records = json.loads((results / "provenance.json").read_text())
+    parameters = entry.model(**read_yaml(root / "parameters" / "smoke" / f"{entry.name}.yaml"))
+    assert set(records) == {cell.key for cell in entry.cells(parameters)}
     for record in records.values():
         expected = {"monolib", "commit", "uncommitted_changes", "torch", "numpy", "device_name", "threads", "seconds"}
         assert expected <= set(record)

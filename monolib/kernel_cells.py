@@ -1,0 +1,154 @@
+"""Cells of kind "kernel": one kernel method fitted to data of the mixed-link law, its errors, its metrics.
+
+Methods: "global" (one RFM), "oracle" (one RFM per true cluster), "curve" (one EigenPro fit of the Laplace kernel with
+the errors after every epoch).
+"""
+
+import json
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from monolib.atomic_files import write_text
+from monolib.cells import Cell, CellRecord, CellStore
+from monolib.eigenpro import EigenProConfig, solve_eigenpro
+from monolib.errors import UserError
+from monolib.kernels import kernel_product, mapped
+from monolib.laws import ClusteredLaw, Sample, mixed_link_law
+from monolib.local_predictors import fit_local
+from monolib.provenance import provenance
+from monolib.random_streams import generator
+from monolib.rfm import RFMConfig, bandwidth_of, fit_rfm, require_fit
+
+NOT_RESULTS = ("device", "memory_gib")  # where and how, not what
+LINK_SEED, POOL_SEED, TEST_SEED = 1000, 12345, 54321  # of the paper's seed r, plus r (A.2)
+
+
+def kernel_cell(method: str, n_clusters: int, n_train: int, n_test: int, seed: int, config: RFMConfig) -> Cell:
+    """Cell of one fit; `seed` is the paper's r. Raises UserError for an unknown method."""
+    if method not in _METHODS:
+        raise UserError(f"method={method!r}: must be one of {', '.join(_METHODS)}")
+    fit = {name: value for name, value in asdict(config).items() if name not in NOT_RESULTS}
+    return Cell(
+        "kernel",
+        {
+            "method": method,
+            "n_clusters": n_clusters,
+            "n_train": n_train,
+            "n_test": n_test,
+            "link_seed": LINK_SEED + seed,
+            "pool_seed": POOL_SEED + seed,
+            "test_seed": TEST_SEED + seed,
+            "fit": fit,
+        },
+    )
+
+
+def cell_law(cell: Cell) -> ClusteredLaw:
+    """The mixed-link law of a kernel cell."""
+    return mixed_link_law(cell.config["n_clusters"], link_seed=cell.config["link_seed"])
+
+
+def fit_config(cell: Cell, device: str = "cpu") -> RFMConfig:
+    """The fit's settings."""
+    values = dict(cell.config["fit"])
+    return RFMConfig(**(values | {"eigenpro": EigenProConfig(**values["eigenpro"]), "device": device}))
+
+
+def stack_key(cell: Cell) -> str:
+    """Kernel fits do not share a call: every cell has its own key."""
+    return json.dumps(cell.config, sort_keys=True)
+
+
+def fit_work(cell: Cell) -> float:
+    """Kernel evaluations and multiplications of the cell, up to a factor."""
+    config, n = fit_config(cell), cell.config["n_train"]
+    if cell.config["method"] == "oracle":
+        clusters = cell.config["n_clusters"]
+        return clusters * _work(config, max(n // clusters, 1))
+    return _work(config, n)
+
+
+def _work(config: RFMConfig, n: int) -> float:
+    fits = config.n_updates + 1
+    return fits * (n**3 / 120.0 + 30.0 * n**2 if config.uses_exact(n) else 10.0 * n**2 * config.eigenpro.max_epochs)
+
+
+def compute_kernel_cells(cells: Sequence[Cell], store: CellStore, device: str) -> None:
+    """Compute and write the cells, one after the other."""
+    for cell in cells:
+        started = time.perf_counter()
+        law = cell_law(cell)
+        train = law.sample(cell.config["n_train"], generator(cell.config["pool_seed"], "train"))
+        test = law.sample(cell.config["n_test"], generator(cell.config["test_seed"], "test"))
+        result, arrays = _METHODS[cell.config["method"]](
+            fit_config(cell, device), train, test, _share_writer(store.file(cell, "progress"))
+        )
+        store.write(cell, CellRecord(result, arrays, provenance(device, time.perf_counter() - started)))
+
+
+Outcome = tuple[dict[str, Any], dict[str, np.ndarray]]
+Share = Callable[[float], None]  # told the share of the cell's work that is done
+
+
+def _share_writer(path: Path) -> Share:
+    return lambda share: write_text(path, str(share))
+
+
+def _global(config: RFMConfig, train: Sample, test: Sample, on_share: Share) -> Outcome:
+    fit = fit_rfm(train.x, train.y, config, train.cluster, on_share=on_share)
+    reports = [step.report.as_dict(with_seconds=False) for step in fit.iterations]
+    metrics = np.stack([step.metric.cpu().numpy() for step in fit.iterations])
+    return {"test_mse": fit.test_mse(test.x, test.y), "reports": _json(reports)}, {"metrics": metrics}
+
+
+def _oracle(config: RFMConfig, train: Sample, test: Sample, on_share: Share) -> Outcome:
+    fits = fit_local(train.x, train.y, train.cluster, config, on_share=on_share)
+    outputs = [fits.predict(test.x, test.cluster, t) for t in range(config.n_updates + 1)]
+    errors = [float(np.mean(np.square(output - test.y))) for output in outputs]
+    metrics = [np.stack([step.metric.cpu().numpy() for step in fit.iterations]) for _, fit in sorted(fits.fits.items())]
+    return {"test_mse": errors}, {"metrics": np.stack(metrics)}
+
+
+def _curve(config: RFMConfig, train: Sample, test: Sample, on_share: Share) -> Outcome:
+    """EigenPro on the Laplace kernel (M = I), with training and test MSE after every epoch."""
+    keep = require_fit(len(train.x), train.x.shape[1], config)
+    x, y, at = (torch.tensor(v, device=config.device) for v in (train.x, train.y, test.x))
+    root, dtype = torch.eye(x.shape[1], dtype=torch.float64, device=x.device), getattr(torch, config.dtype)
+    h = bandwidth_of(x, train.cluster, config).value
+    u, z = (mapped(points, root, x.mean(0), h, dtype) for points in (x, at))
+    errors: list[float] = []
+
+    def note_test_error(epoch: int, alpha: torch.Tensor) -> None:
+        errors.append(float(np.mean(np.square(kernel_product(z, u, alpha).double().cpu().numpy() - test.y))))
+        on_share(epoch / config.eigenpro.max_epochs)
+
+    result = solve_eigenpro(u, y, config.eigenpro, generator(config.seed, "eigenpro"), keep, on_epoch=note_test_error)
+    epochs = [
+        (e, full, error)
+        for (e, _, full), error in zip(result.history, errors[len(errors) - result.epochs :], strict=True)
+    ]
+    facts = {name: getattr(result, name) for name in ("stop_reason", "batch", "eigenvectors", "restarts", "train_mse")}
+    return {**facts, "bandwidth": h, "epochs": _json(epochs)}, {"alpha": result.coefficients.cpu().numpy()}
+
+
+def _json(value: Any) -> Any:
+    """Plain JSON values: nan becomes null."""
+    if isinstance(value, dict):
+        return {key: _json(entry) for key, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_json(entry) for entry in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+_METHODS: dict[str, Callable[[RFMConfig, Sample, Sample, Share], Outcome]] = {
+    "global": _global,
+    "oracle": _oracle,
+    "curve": _curve,
+}

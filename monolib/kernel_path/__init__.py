@@ -1,0 +1,1 @@
+"""The notebook page on kernels and RFM: parameters, runs, tables, pictures, verdicts."""
