@@ -121,5 +121,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    torch.manual_seed(0)
     main()

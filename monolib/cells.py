@@ -3,6 +3,7 @@
 import hashlib
 import json
 import logging
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,8 +13,11 @@ import numpy as np
 from filelock import FileLock
 
 from monolib.atomic_files import read_arrays, write_arrays, write_text
+from monolib.errors import UserError
 
 logger = logging.getLogger(__name__)
+
+CELL_VERSION = 1  # raise it when a change to the method changes what a cell holds: older cells are then recomputed
 
 
 @dataclass(frozen=True)
@@ -45,6 +49,15 @@ class CellStore:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
+    def check_writable(self) -> None:
+        """Make the folder and write to it. Raises UserError when that fails."""
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=self.folder):
+                pass
+        except OSError as error:
+            raise UserError(f"{self.folder}: cannot be written ({error.strerror or error})") from error
+
     def file(self, cell: Cell, suffix: str) -> Path:
         """Path of one of the cell's files: json, npz (finished), checkpoint, progress, lock (while it runs)."""
         return self.folder / f"{cell.key}.{suffix}"
@@ -70,6 +83,8 @@ class CellStore:
         path = self.file(cell, "json")
         try:
             record = json.loads(path.read_text())
+            if record.get("version", 1) != CELL_VERSION:
+                raise ValueError("was computed by another version of the method")
             if record["config"] != json.loads(json.dumps(dict(cell.config))):
                 raise ValueError("holds another configuration")
             arrays_file = self.file(cell, "npz")
@@ -78,7 +93,9 @@ class CellStore:
             return CellRecord(record["result"], read_arrays(arrays_file), record["provenance"])
         except FileNotFoundError:
             return None
-        except (ValueError, KeyError, TypeError) as error:
+        except OSError as error:
+            raise UserError(f"{path}: cannot be read ({error.strerror or error})") from error
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
             logger.warning("cell %s is damaged (%s) and will be computed again", path.name, error)
             return None
 
@@ -87,6 +104,7 @@ class CellStore:
         arrays_file = self.file(cell, "npz")
         write_arrays(arrays_file, **record.arrays)
         content = {
+            "version": CELL_VERSION,
             "kind": cell.kind,
             "config": dict(cell.config),
             "result": record.result,

@@ -28,7 +28,7 @@ def largest_deviation(new: pd.DataFrame, committed: pd.DataFrame) -> tuple[float
     """
     if list(new.columns) != list(committed.columns) or len(new) != len(committed):
         raise UserError("tables have other rows or columns than the committed ones")
-    numbers = [name for name in new.columns if pd.api.types.is_numeric_dtype(committed[name])]
+    numbers = [name for name in new.columns if _is_number(new[name]) and _is_number(committed[name])]
     words = [name for name in new.columns if name not in numbers]
     if not new[words].equals(committed[words]):
         raise UserError("tables have other names or words than the committed ones")
@@ -41,12 +41,28 @@ def largest_deviation(new: pd.DataFrame, committed: pd.DataFrame) -> tuple[float
     return float(distances[row, column]), f"row {row + 1}, column {numbers[column]}"
 
 
+def _is_number(column: pd.Series) -> bool:
+    return pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column)
+
+
+def committed_tables(folder: Path) -> set[str]:
+    """Names of the committed tables of a results folder; empty outside a git clone."""
+    relative = folder.relative_to(project_root()).as_posix()
+    command = ["git", "-C", str(project_root()), "ls-tree", "--name-only", "HEAD", f"{relative}/"]
+    try:
+        listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    except (OSError, subprocess.CalledProcessError):
+        return set()
+    return {Path(name).name for name in listed.splitlines() if name.endswith(".csv")}
+
+
 def compare_figure(folder: Path) -> list[str]:
     """One line per table of a results folder: identical, or the largest deviation from the committed table."""
     files = sorted(folder.glob("*.csv"))
     if not files:
         raise UserError(f"{folder.relative_to(project_root())}: holds no results; run the figure first")
-    lines = []
+    absent = sorted(committed_tables(folder) - {file.name for file in files})
+    lines = [f"{name}: is committed, but not there" for name in absent]
     for file in files:
         text, committed = file.read_text(encoding="utf-8"), committed_text(file)
         if text == committed:

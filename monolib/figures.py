@@ -67,7 +67,6 @@ def profiles(figure: str) -> list[str]:
 
 def parameter_file(figure: str, profile: str) -> Path:
     """Parameter file of a figure and profile. Raises UserError when there is none."""
-    path = project_root() / "parameters" / profile / f"{figure}.yaml"
-    if not path.is_file():
+    if profile not in profiles(figure):
         raise UserError(f"profile={profile!r}: must be one of {', '.join(profiles(figure))} for {figure}")
-    return path
+    return project_root() / "parameters" / profile / f"{figure}.yaml"

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from monolib.atomic_files import write_text
 from monolib.cells import Cell, CellRecord, CellStore
 from monolib.laws import ClusteredLaw, axis_aligned_law, mixed_link_law
 from monolib.networks import ARCHITECTURES, Network, NetworkShape
@@ -85,7 +86,7 @@ def compute_network_cells(cells: Sequence[Cell], store: CellStore, device: str) 
     progress_files = [store.file(cell, "progress") for cell in cells]
 
     def report(position: int, run: TrainingRun) -> None:
-        progress_files[position].write_text(str(run.step / run.config.max_steps))
+        write_text(progress_files[position], str(run.step / run.config.max_steps))
 
     checkpoints = [store.file(cell, "checkpoint") for cell in cells]
     results = train_networks([training_config(cell) for cell in cells], data, device, checkpoints, report)
@@ -112,8 +113,8 @@ def _errors(cell: Cell, result: TrainingResult, test: tuple[np.ndarray, np.ndarr
     config = training_config(cell)
     network = Network.from_flat(NetworkShape(config.architecture, test[0].shape[1], config.width), result.best)
     kept = [e for e in result.history if e.step == result.best_step]
-    numbers = {
-        "test_mse": float(np.mean(np.square(network.predict(test[0]) - test[1]))),
+    numbers = {  # without a finite evaluation the kept weights are the start, which is no result
+        "test_mse": float(np.mean(np.square(network.predict(test[0]) - test[1]))) if kept else math.nan,
         "validation_mse": kept[0].validation_mse if kept else math.nan,
         "train_mse": kept[0].train_mse if kept else math.nan,
     }

@@ -137,8 +137,11 @@ class Network:
         """First-layer weights by the paper's name: {"hidden": W}, or {"gate": W_g, "value": W_v}; each (m, d)."""
         return {"hidden": self.weight} if self.gate is None else {"gate": self.gate, "value": self.weight}
 
-    def predict(self, x: np.ndarray) -> np.ndarray:
-        """Output f(x) for inputs `x` (n, d), float64, shape (n,)."""
+    def predict(self, x: np.ndarray, rows: int = 1024) -> np.ndarray:
+        """Output f(x) for inputs `x` (n, d), float64, shape (n,), `rows` points at a time."""
+        return np.concatenate([self._predict(x[i : i + rows]) for i in range(0, len(x), rows)])
+
+    def _predict(self, x: np.ndarray) -> np.ndarray:
         hidden = np.asarray(x, float) @ self.weight.T + self.bias
         gate = hidden if self.gate is None else np.asarray(x, float) @ self.gate.T + self.gate_bias
         slope, scratch = torch.empty(2, *gate.shape, dtype=torch.float64)

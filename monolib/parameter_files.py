@@ -1,7 +1,9 @@
 """Parameter files and the notebooks' parameters: read without surprises, checked before anything is computed."""
 
+import ast
 import difflib
 import re
+import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar
@@ -97,16 +99,17 @@ def _problem(model: type[FigureParameters], details: dict[str, Any]) -> str:
     """One line for one of pydantic's errors."""
     name = ".".join(str(part) for part in details["loc"])
     value, message = details.get("input"), details["msg"].removeprefix("Value error, ")
+    shown = textwrap.shorten(repr(value), 120)
     if details["type"] == "extra_forbidden":
         near = difflib.get_close_matches(name, model.model_fields, n=1)
-        return f"{name}={value!r}: unknown parameter" + (f"; did you mean {near[0]}?" if near else "")
+        return f"{name}={shown}: unknown parameter" + (f"; did you mean {near[0]}?" if near else "")
     if details["type"] == "missing":
         return f"{name}: has no value"
     if details["type"] == "value_error" and not name:
         return message
     if isinstance(value, str) and details["type"] in ("int_type", "float_type") and _is_number(value):
         return f"{name}={value!r}: is text, not a number; YAML reads 1e-6 as text, write 1.0e-6"
-    return f"{name}={value!r}: {message[0].lower()}{message[1:]}"
+    return f"{name}={shown}: {message[0].lower()}{message[1:]}"
 
 
 def _is_number(text: str) -> bool:
@@ -118,16 +121,31 @@ def _is_number(text: str) -> bool:
 
 
 def notebook_parameters(model: type[Parameters], namespace: Mapping[str, Any]) -> Parameters:
-    """Checked parameters from a notebook's `globals()`: every public name that holds a plain value.
+    """Checked parameters from a notebook's `globals()`: the names that its parameters cells assign.
 
-    Called right after the parameters cell, it also sees names that papermill injected by mistake (`-p widht 5`), of
-    which papermill only warns. Raises UserError like `check_parameters`.
+    A parameters cell holds nothing but `name = literal` lines and assigns a parameter, or is papermill's. So names that
+    papermill injected by mistake (`-p widht 5`), of which it only warns, are seen, and names of the notebook's own
+    code are not, also when cells run again. Raises UserError like `check_parameters`.
     """
-    plain = (bool, int, float, str, list, dict, type(None))
-    machinery = {"In", "Out"}  # IPython's own lists
-    values = {
-        name: value
-        for name, value in namespace.items()
-        if isinstance(value, plain) and not name.startswith("_") and name not in machinery
-    }
-    return check_parameters(model, values)
+    assigned = [_literal_assignments(source) for source in namespace.get("In", [])]
+    fields = set(model.model_fields)
+    names = {name for names, injected in assigned if injected or names & fields for name in names}
+    return check_parameters(model, {name: namespace[name] for name in names if name in namespace})
+
+
+def _literal_assignments(source: str) -> tuple[set[str], bool]:
+    """Names that a cell of nothing but `name = literal` lines assigns (none for another cell); is it papermill's?"""
+    try:
+        statements = ast.parse(source).body
+        names = {_assigned_name(statement) for statement in statements}
+    except (SyntaxError, ValueError):
+        return set(), False
+    return names, source.lstrip().startswith("# Parameters")
+
+
+def _assigned_name(statement: ast.stmt) -> str:
+    """Name of a `name = literal` line; ValueError for any other statement."""
+    if not (isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name)):
+        raise ValueError("not an assignment to a name")
+    ast.literal_eval(statement.value)
+    return statement.targets[0].id

@@ -7,7 +7,6 @@ STYLE: Any = {  # matplotlib types its keys one by one
     "savefig.dpi": 160,
     "savefig.bbox": "tight",
     "pdf.fonttype": 42,  # text stays text
-    "svg.hashsalt": "monolib",
     "font.size": 9,
     "axes.spines.top": False,
     "axes.spines.right": False,

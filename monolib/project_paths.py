@@ -17,6 +17,10 @@ def project_root() -> Path:
 
 
 def resolve(folder: str) -> Path:
-    """`folder` as an absolute path; a relative one is taken from the project root."""
-    path = Path(folder).expanduser()
+    """`folder` as an absolute path; a relative one is taken from the project root. Raises UserError for no path."""
+    try:
+        path = Path(folder).expanduser()
+        path.exists()
+    except (RuntimeError, ValueError, OSError) as error:
+        raise UserError(f"{folder!r}: is not a usable path ({error})") from error
     return path if path.is_absolute() else project_root() / path

@@ -48,7 +48,10 @@ def _lines(path: Path) -> list[str]:
 
 
 def provenance(device: str, seconds: float) -> dict[str, object]:
-    """Record to keep with a result: code, torch and numpy versions, device, threads, wall seconds."""
+    """Record to keep with a result: code, torch and numpy versions, device, threads, wall seconds.
+
+    The code is as it was at the first call in this process of `code_version`.  seconds: since the last resume.
+    """
     return {
         **code_version(),
         "python": platform.python_version(),

@@ -48,8 +48,12 @@ class ResultsFolder:
         if path.exists():
             try:
                 kept = json.loads(path.read_text(encoding="utf-8"))
+                if not isinstance(kept, dict):
+                    raise ValueError("holds no parameters")
             except ValueError as error:
                 raise UserError(f"{path}: is damaged ({error}); remove it to use the folder") from error
+            if not any(self.folder.glob("*.csv")):  # an earlier run ended before it had results
+                kept = identity
             changed = [name for name in sorted(kept.keys() | identity.keys()) if kept.get(name) != identity.get(name)]
             if changed:
                 differences = "; ".join(f"{n}={kept.get(n)!r} there, {identity.get(n)!r} now" for n in changed)
@@ -57,8 +61,7 @@ class ResultsFolder:
                     f"{self.folder}: holds results of other parameters ({differences}); "
                     "use another profile name, or remove the folder"
                 )
-        else:
-            write_text(path, json.dumps(identity, indent=1) + "\n")
+        write_text(path, json.dumps(identity, indent=1) + "\n")
 
     def write_table(self, name: str, table: pd.DataFrame) -> None:
         """Write `<name>.csv`: six significant digits, no index, no timing, so that reruns can be compared."""

@@ -1,8 +1,13 @@
 """Running a figure: check the parameters, compute the missing cells, execute the notebook, keep everything."""
 
+import hashlib
 import logging
+import os
+import re
+import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -29,14 +34,25 @@ def figure_parameters(entry: FigureEntry, profile: str, assignments: Sequence[st
     Raises UserError, one line per problem.
     """
     values: dict[str, Any] = read_yaml(parameter_file(entry.name, profile))
-    changes = dict(read_assignment(text) for text in assignments)
+    pairs = [read_assignment(text) for text in assignments]
+    changes = dict(pairs)
+    if len(changes) < len(pairs):
+        raise UserError(f"{' '.join(assignments)}: a parameter is given more than once")
     original = check_parameters(entry.model, values)
     changed = check_parameters(entry.model, values | changes)
     differing = [n for n in changes if n != "profile" and changed.identity().get(n) != original.identity().get(n)]
     if differing and "profile" not in changes:
-        parts = [f"{n}={changes[n]}".translate(str.maketrans("", "", " []'\"")).replace("/", "_") for n in differing]
-        changed = check_parameters(entry.model, values | changes | {"profile": "+".join([profile, *parts])})
+        label = "+".join([profile, *(_label(name, changes[name]) for name in differing)])
+        changed = check_parameters(entry.model, values | changes | {"profile": label})
     return changed
+
+
+def _label(name: str, value: Any) -> str:
+    """`name=value` for a folder's name; a hash for a value that is long or holds other signs."""
+    text = str(value).translate(str.maketrans("", "", " []'\""))
+    if not re.fullmatch(r"[A-Za-z0-9_.,-]{1,40}", text):
+        text = hashlib.sha256(text.encode()).hexdigest()[:8]
+    return f"{name}={text}"
 
 
 def results_path(entry: FigureEntry, parameters: FigureParameters) -> Path:
@@ -58,30 +74,45 @@ def run_figure(name: str, profile: str, assignments: Sequence[str] = ()) -> Path
     started = time.perf_counter()
     cells = entry.cells(parameters)
     run_cells(cells, store, resolve_device(parameters.device), parameters.n_jobs, parameters.stack)
-    print(f"{len(cells)} cells are there after {time.perf_counter() - started:.0f} s; executing {entry.notebook}")
+    seconds = time.perf_counter() - started
+    print(f"{len(cells)} cells are there after {seconds:.0f} s; executing {entry.notebook}", flush=True)
     _execute(entry, parameters, results.folder)
     return folder
 
 
 def _execute(entry: FigureEntry, parameters: FigureParameters, folder: Path) -> None:
     """Execute the notebook with papermill; the executed copy goes into `folder`, without the machine's paths."""
-    output = folder / f"{entry.notebook}.ipynb"
-    unfinished = folder / f".{entry.notebook}.unfinished.ipynb"
-    try:
-        papermill.execute_notebook(
-            entry.notebook_path,
-            unfinished,
-            parameters=parameters.model_dump(),
-            progress_bar=False,
-            cwd=str(folder),
-            extra_arguments=["--log-level=ERROR"],  # of the kernel, whose warnings would land on the terminal
-        )
+    with tempfile.TemporaryDirectory() as scratch, _silent_kernel():
+        unfinished = Path(scratch) / "unfinished.ipynb"
+        try:
+            papermill.execute_notebook(
+                entry.notebook_path,
+                unfinished,
+                parameters=parameters.model_dump(),
+                progress_bar=False,
+                cwd=str(folder),
+            )
+        except papermill.PapermillExecutionError as error:
+            failure = f"cell {error.exec_count} failed: {error.ename}: {error.evalue}"
+            raise UserError(f"{entry.notebook}: {failure}") from error
         notebook = nbformat.read(unfinished, as_version=4)
-        write_text(output, nbformat.writes(without_traces(notebook)) + "\n")
-    except papermill.PapermillExecutionError as error:
-        raise UserError(f"{entry.notebook}: cell {error.exec_count} failed: {error.ename}: {error.evalue}") from error
+        write_text(folder / f"{entry.notebook}.ipynb", nbformat.writes(without_traces(notebook)) + "\n")
+
+
+@contextmanager
+def _silent_kernel() -> Iterator[None]:
+    """Keep what a kernel prints beside its cells' outputs (warnings, tracebacks when it is stopped) off the terminal.
+
+    A kernel inherits the file descriptor 2, and papermill has no other way to it.
+    """
+    terminal, nothing = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nothing, 2)
+    try:
+        yield
     finally:
-        unfinished.unlink(missing_ok=True)
+        os.dup2(terminal, 2)
+        os.close(terminal)
+        os.close(nothing)
 
 
 def without_traces(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:

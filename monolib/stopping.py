@@ -11,7 +11,7 @@ class StopRule:
 
     target_mse: stop at a training MSE ≤ this (None: never).
     patience: stop after this many evaluations in a row without a relative improvement of at least `min_improvement`
-    over the best training MSE before (None: never).  Fig. 1 uses neither.
+    (None: never), counted as `evaluations_since_improvement` does.  Fig. 1 uses neither.
     """
 
     min_steps: int = 0
@@ -37,9 +37,10 @@ class StopRule:
 
 
 def evaluations_since_improvement(errors: Sequence[float], min_improvement: float) -> int:
-    """Evaluations at the end of `errors` since the last that was below (1 − min_improvement) times the reference.
+    """Evaluations at the end of `errors` since the last that was at most (1 − min_improvement) times the reference.
 
-    The reference is the error at the last improvement, so that many small improvements in a row count once they add up.
+    The reference is the error at the last improvement, so that many small improvements in a row count once they add up
+    (A.2 speaks of an improvement of the training MSE and leaves open over which earlier value).
     """
     reference, since = math.inf, 0
     for error in errors:

@@ -18,6 +18,7 @@ from tqdm import tqdm
 from monolib.cell_kinds import CELL_KINDS
 from monolib.cells import Cell, CellRecord, CellStore
 from monolib.errors import UserError
+from monolib.provenance import code_version
 
 logger = logging.getLogger(__name__)
 
@@ -33,6 +34,7 @@ def run_cells(
     stack: networks of equal shape that one call trains together (1 on a CPU; more keep a GPU busy).
     An exception in a worker, or an interruption, ends the other workers and is raised here; checkpoints are kept.
     """
+    store.check_writable()
     unique = list({cell.key: cell for cell in cells}.values())
     missing = [cell for cell in unique if store.read(cell) is None]
     groups = _groups(missing, stack)
@@ -77,6 +79,7 @@ def compute_group(cells: Sequence[Cell], store: CellStore, device: str, owner: i
     sweep; a worker that it started ends when it is gone, however it went.
     """
     _end_with(owner)
+    code_version()  # noted before computing: a commit made meanwhile is not the code that runs
     with ExitStack() as held, _one_thread(device):
         for cell in sorted(cells, key=lambda cell: cell.key):  # one order for all runs: no two can wait in a circle
             if store.is_running(cell):

@@ -17,6 +17,8 @@ from monolib.gradients import Workspace, loss_gradient
 from monolib.training_config import TrainingConfig
 from monolib.training_run import TrainingData, TrainingResult, TrainingRun
 
+SCHEDULED_STEPS = 1000  # rates sent to the device at once
+
 # (position of the network in the call, its run) after each of its evaluations.
 Progress = Callable[[int, TrainingRun], None]
 
@@ -85,8 +87,8 @@ class NetworkStack:
         self.rates[:, -1] = 1.0  # the output bias is in the unit of the labels
 
     def advance(self) -> list[TrainingRun]:
-        """Update every network until at least one is due for evaluation; evaluate those and return them."""
-        n_steps = min(run.steps_to_evaluation() for run in self.runs)
+        """Update every network, at most until one is due for evaluation; evaluate those that are and return them."""
+        n_steps = min(SCHEDULED_STEPS, *(run.steps_to_evaluation() for run in self.runs))
         for schedule in self.schedule(n_steps):
             self.step(schedule)
         due = [run for run in self.runs if run.steps_to_evaluation() == 0]

@@ -9,7 +9,7 @@ from monolib.stopping import StopRule
 
 @dataclass(frozen=True)
 class TrainingConfig:
-    """Everything that fixes one training run, besides its data (§2 of A.1, A.2).
+    """Everything that fixes one training run, besides its data (A.1, A.2).
 
     learning_rate: the rate η of the paper, decaying by a cosine to `final_rate_fraction` · η at `max_steps`.
     rate_unit: what Adam moves by about η a step: "weights" the weights themselves (ordinary Adam), "width_aware" the

@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, eq=False)
 class TrainingData:
-    """Training and (for selection on validation) validation points: x (n, d), y (n,); kept as float32."""
+    """Training and (for selection on validation) validation points: x (n, d), y (n,); training uses float32."""
 
     x: np.ndarray
     y: np.ndarray
@@ -33,7 +33,8 @@ class TrainingData:
 @dataclass(frozen=True)
 class Evaluation:
     """Errors at one evaluation: after `step` updates; `train_mse` is the full one if selection is on training, else
-    the mean over the batches since the evaluation before; `validation_mse` is nan without a validation set."""
+    the mean over the batches since the evaluation before, nan once the run left the finite numbers; `validation_mse` is
+    nan without a validation set."""
 
     step: int
     train_mse: float
@@ -156,11 +157,15 @@ class TrainingRun:
     def _load(self, path: Path) -> None:
         try:
             arrays = read_arrays(path)
-        except ValueError as error:
-            logger.warning("%s; training starts again from step 0", error)
+            progress = json.loads(str(arrays["progress"]))
+            identity = progress["identity"]
+            shapes = {name: arrays[name].shape for name in ("flat", "moments", "best")}
+            if shapes != {name: tuple(getattr(self, name).shape) for name in shapes} and identity == self._identity():
+                raise ValueError(f"{path}: holds arrays of other shapes")
+        except (ValueError, KeyError, TypeError) as error:
+            logger.warning("checkpoint %s is damaged (%s); training starts again from step 0", path.name, error)
             return
-        progress = json.loads(str(arrays["progress"]))
-        if progress["identity"] != self._identity():
+        if identity != self._identity():
             raise ValueError(f"{path}: checkpoint of another configuration")
         self.flat, self.moments, self.best = (
             torch.from_numpy(arrays[name]).to(self.device) for name in ("flat", "moments", "best")

@@ -111,7 +111,7 @@ store = CellStore(resolve(parameters.cache_folder))
 # \varepsilon\sim\mathcal N(0,\sigma^2).$$
 #
 # Coordinates $1..K$ tell the cluster (routing), $K{+}1..2K$ predict the label, the rest are nuisance. $\sqrt d\langle v_c,
-# x\rangle$ is standard normal, so a noiseless label has mean 0 and variance 1: a constant predictor has MSE 1, the best
+# x\rangle$ is standard normal, so a noiseless label has mean 0 and variance 1: a constant predictor has MSE $1+\sigma^2$, the best
 # possible one has MSE $\sigma^2$.
 
 # %%
@@ -177,6 +177,8 @@ records = run_cells(
     [run.cell for run in planned], store, resolve_device(parameters.device), parameters.n_jobs, parameters.stack
 )
 runs_table = runs.runs_table(planned, records)
+results.write_table("runs", runs_table)
+runs.require_selection(runs_table)
 curves = runs.curves_table(planned, records, runs_table["selected"])
 runs_table[runs_table["part"] == "main"].drop(columns="part")
 
@@ -290,7 +292,7 @@ results.show_figure("fig5_neurons", plots.draw_neurons(neurons, "fig5", paramete
 #
 # * start: $w_j\sim\mathcal N(0, s^2 m^{-2p} I_d/d)$ with $p=1/2$ (gated $1/3$), so that $\|w_j\|\approx s\,m^{-p}$; $a_j$
 #   Gaussian of size $r\,s\,m^{-p}$; biases 0. `start_scale` is $s$, `readout_ratio` is $r$; at $r=1$ the factors of a
-#   neuron are balanced, and each neuron contributes $1/m$.
+#   neuron are balanced, and its contribution to $f$ is of order $1/m$.
 # * rate unit: `weights` is ordinary Adam, which moves every weight by about the stated rate $\eta$ a step; `width_aware`
 #   moves $m^p w_j$ by $\eta$, that is $w_j$ by $\eta\,m^{-p}$.
 # * epochs are reshuffled, and a last partial batch is left out of its epoch; validation every `evaluate_every` steps.
@@ -315,7 +317,6 @@ display(claims.with_agreement(variations).round(4) if len(variations) else Markd
 # %%
 verdicts = claims.fig1_claims(table, parameters)
 results.write_table("table", table)
-results.write_table("runs", runs_table)
 results.write_table("curves", curves)
 results.write_table("neurons", neurons)
 results.write_table("variations", variations)

@@ -203,6 +203,36 @@ def test_a_run_waits_for_a_cell_that_another_run_computes_and_says_so(tmp_path, 
     assert out.strip() == "3"
 
 
+def test_a_cache_that_cannot_be_used_is_named_before_any_work(tmp_path, smoke):
+    cells = [run.cell for run in planned_runs(smoke())]
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UserError, match="file: cannot be written"):
+        run_cells(cells, CellStore(tmp_path / "file"), n_jobs=1)
+    store = CellStore(tmp_path / "odd")
+    store.file(cells[0], "json").mkdir(parents=True)
+    with pytest.raises(UserError, match=r"\.json: cannot be read"):
+        run_cells(cells, store, n_jobs=1)
+
+
+def test_cells_of_another_version_are_computed_again(tmp_path, caplog, monkeypatch):
+    store, cell = CellStore(tmp_path), Cell("network", {"a": 1})
+    store.write(cell, some_record())
+    monkeypatch.setattr("monolib.cells.CELL_VERSION", 2)
+    assert store.read(cell) is None
+    assert "another version" in caplog.text
+
+
+def test_a_damaged_checkpoint_in_a_sweep_starts_that_cell_again(tmp_path, smoke, caplog):
+    cells = [run.cell for run in planned_runs(smoke(architectures=["relu"], variations=[]))]
+    store = CellStore(tmp_path)
+    store.folder.mkdir(exist_ok=True)
+    with open(store.file(cells[0], "checkpoint"), "wb") as stream:
+        np.savez(stream, flat=np.zeros(3))
+    damaged = run_cells(cells, store, n_jobs=1)
+    assert "is damaged" in caplog.text
+    assert [r.result for r in damaged] == [r.result for r in run_cells(cells, CellStore(tmp_path / "new"), n_jobs=1)]
+
+
 def test_devices():
     assert resolve_device("cpu") == "cpu"
     with pytest.raises(UserError, match="device='tpu'"):

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -51,6 +52,10 @@ def test_changed_parameters_get_a_folder_of_their_own(root):
     assert (changed.profile, changed.width, changed.seeds) == ("smoke+width=16+seeds=1,2", 16, [1, 2])
     assert figure_parameters(entry, "smoke", ["width=16", "profile=mine"]).profile == "mine"
     assert figure_parameters(entry, "smoke", ["n_jobs=2"]).profile == "smoke"
+    long = figure_parameters(
+        entry, "smoke", ["variations=[{start_scale: 1.0, readout_ratio: 0.1, rate_unit: weights}]"]
+    )
+    assert re.fullmatch(r"smoke\+variations=[0-9a-f]{8}", long.profile)
     assert figure_parameters(entry, "smoke", ["width=32"]).profile == "smoke"
 
 
@@ -63,6 +68,12 @@ def test_changed_parameters_get_a_folder_of_their_own(root):
             "monolib: profile='huge': must be one of smoke, small, paper for fig1",
         ),
         (["run", "fig1", "--set", "widht=3"], "monolib: widht=3: unknown parameter; did you mean width?"),
+        (
+            ["run", "fig1", "--set", "width=8", "--set", "width=9"],
+            "monolib: width=8 width=9: a parameter is given more",
+        ),
+        (["run", "fig1", "--profile", "../parameters/smoke"], "monolib: profile='../parameters/smoke': must be one of"),
+        (["run", "fig1", "--set", "results_folder=~nobody0/x"], "monolib: '~nobody0/x': is not a usable path"),
         (["run", "fig1", "--set", "width"], "monolib: 'width': must be name=value"),
         (["run", "fig1", "--set", "results_folder=/proc/none"], "monolib: /proc/none/small/fig1: cannot be written"),
         (["compare", "fig1", "--profile", "huge"], "monolib: profile='huge'"),
@@ -118,6 +129,21 @@ def process_group(leader):
     listed = subprocess.run(["ps", "-A", "-o", "pid=,pgid=,stat="], capture_output=True, text=True, check=True).stdout
     rows = [line.split() for line in listed.splitlines()]
     return [int(pid) for pid, group, state in rows if int(group) == leader and not state.startswith("Z")]
+
+
+def test_ctrl_c_while_the_notebook_executes_is_clean_too(tmp_path):
+    command = [sys.executable, "-m", "monolib", "run", "fig1", "--profile", "smoke", *folders(tmp_path)]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True, bufsize=1
+    )
+    assert "executing" in process.stdout.readline()
+    time.sleep(3)
+    os.killpg(process.pid, signal.SIGINT)
+    _, error = process.communicate(timeout=60)
+    assert process.returncode == 130, error
+    assert "interrupted; what is computed is kept" in error
+    assert "Traceback" not in error
+    assert not list(tmp_path.glob("results/smoke/fig1/*.ipynb"))
 
 
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])

@@ -15,7 +15,7 @@ from monolib.fig1.claims import comparison, fig1_claims, is_paper_size, with_agr
 from monolib.fig1.paper import PAPER_TABLE
 from monolib.fig1.parameters import Fig1Parameters
 from monolib.fig1.plots import draw_curves, draw_neurons, draw_table
-from monolib.fig1.runs import curves_table, planned_runs, runs_table
+from monolib.fig1.runs import curves_table, planned_runs, require_selection, runs_table
 from monolib.fig1.tables import main_table, neurons_table, variations_table
 from monolib.network_cells import trained_network
 from monolib.parameter_files import read_yaml
@@ -120,6 +120,16 @@ def test_tables_hold_what_the_networks_show(finished):
     assert curves.groupby("architecture")["step"].max().eq(300).all()
 
 
+def test_runs_that_diverged_have_no_measures_and_a_figure_without_any_says_so(finished):
+    parameters, planned, records = finished
+    failed = [CellRecord(record.result | {"validation_mse": None}, record.arrays, {}) for record in records]
+    assert variations_table(planned, failed, parameters.active_share)["active"].isna().all()
+    assert with_agreement(variations_table(planned, failed, parameters.active_share))["agree"].eq(0).all()
+    with pytest.raises(UserError, match="none has a finite validation error"):
+        require_selection(runs_table(planned, failed))
+    require_selection(runs_table(planned, records))
+
+
 def test_neurons_without_an_ungated_network(finished):
     _, planned, records = finished
     gated = [run.part == "main" and run.architecture in ("reglu", "swiglu") for run in planned]
@@ -157,7 +167,8 @@ def test_verdicts_of_a_table_far_off_of_a_part_and_of_another_size(root, smoke):
     assert {c.verdict for c in fig1_claims(far, paper_parameters(root))} == {"not reproduced"}
     part = paper_table()[lambda t: t["architecture"] == "relu"]
     verdicts = {c.id: c.verdict for c in fig1_claims(part, paper_parameters(root))}
-    assert verdicts == {"F1.a": "partly", "F1.b": "not reproduced", "F1.c": "not reproduced"}
+    assert set(verdicts.values()) == {"not run at this size"}
+    assert "ReGLU gate not run" in fig1_claims(part, paper_parameters(root))[0].here
     assert fig1_claims(paper_table(), smoke())[2].verdict == "not run at this size"
 
 
@@ -218,9 +229,16 @@ def test_results_folder_of_another_configuration_is_refused_and_kept(tmp_path, s
     with pytest.raises(UserError, match=r"holds results of other parameters \(width=32 there, 64 now\)"):
         ResultsFolder(folder, smoke(width=64).identity())
     assert (folder / "table.csv").read_text() == "a\n1\n"
-    (folder / "parameters.json").write_text("{")
-    with pytest.raises(UserError, match=r"parameters\.json: is damaged"):
-        ResultsFolder(folder, smoke().identity())
+    for damaged in ("{", "[]", "null"):
+        (folder / "parameters.json").write_text(damaged)
+        with pytest.raises(UserError, match=r"parameters\.json: is damaged"):
+            ResultsFolder(folder, smoke().identity())
+
+
+def test_results_folder_of_a_run_without_results_can_be_used_again(tmp_path, smoke):
+    ResultsFolder(tmp_path, smoke().identity())
+    ResultsFolder(tmp_path, smoke(width=64).identity())
+    assert json.loads((tmp_path / "parameters.json").read_text())["width"] == 64
 
 
 def test_results_folder_that_cannot_be_written_is_named(tmp_path, smoke):
@@ -242,6 +260,11 @@ def test_largest_deviation_finds_the_place_and_refuses_other_tables():
     assert largest_deviation(old, old)[0] == 0.0
     assert largest_deviation(old.assign(x=[1.0, 2.5]), old) == (0.5, "row 2, column x")
     assert largest_deviation(old.assign(y=[1.0, 3.0]), old) == (np.inf, "row 2, column y")
+    flags = old.assign(selected=[True, False])
+    assert largest_deviation(flags.assign(x=[1.0, 2.25]), flags) == (0.25, "row 2, column x")
+    for other in (flags.assign(selected=[True, True]), old.assign(x=["a", "b"])):
+        with pytest.raises(UserError):
+            largest_deviation(other, flags if "selected" in other else old)
     for other in (old.assign(name=["a", "c"]), old.iloc[:1], old.drop(columns="x")):
         with pytest.raises(UserError):
             largest_deviation(other, old)

@@ -10,6 +10,7 @@ from pathlib import Path
 import jupytext
 import nbformat
 import pytest
+from nbclient import NotebookClient
 
 from monolib.figures import FIGURES
 from monolib.parameter_files import read_yaml
@@ -137,10 +138,21 @@ def test_a_typo_on_papermills_command_line_stops_the_run_with_one_line(tmp_path,
         cwd=tmp_path,
     )
     assert result.returncode != 0
-    assert (
-        result.stderr.strip().splitlines()[-1].startswith(f"UserError: {line}") or f"UserError: {line}" in result.stderr
-    )
+    assert f"UserError: {line}" in result.stderr
     assert not (tmp_path / "cells").exists()
+
+
+@ENTRIES
+def test_a_notebook_can_be_run_again_in_the_same_kernel(entry, root, tmp_path):
+    notebook = nbformat.read(entry.notebook_path, as_version=4)
+    folders = {"results_folder": str(tmp_path / "results"), "cache_folder": str(tmp_path / "cells")}
+    smoke = read_yaml(root / "parameters" / "smoke" / f"{entry.name}.yaml") | folders
+    lines = "\n".join(f"{name} = {value!r}" for name, value in smoke.items())
+    index = next(i for i, cell in enumerate(notebook.cells) if "parameters" in cell.metadata.get("tags", []))
+    notebook.cells[index].source = lines
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    notebook.cells = code + [nbformat.v4.new_code_cell(cell.source) for cell in code]
+    NotebookClient(notebook, timeout=300).execute()
 
 
 def test_committed_executed_notebooks_name_no_machine(root):

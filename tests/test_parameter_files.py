@@ -105,10 +105,14 @@ def test_assignments_read_like_the_files():
 
 
 def test_notebook_names_are_parameters_and_nothing_else(good):
-    ipython = {"In": ["", "x"], "Out": {}, "_": 3, "_i1": "x", "exit": object(), "get_ipython": print, "np": pytest}
-    assert notebook_parameters(Fig1Parameters, good | ipython).width == good["width"]
-    with pytest.raises(UserError, match="widht=5: unknown parameter"):
-        notebook_parameters(Fig1Parameters, good | ipython | {"widht": 5})
+    cell = "\n".join(f"{name} = {value!r}" for name, value in good.items())
+    own_code = "first = 1\nfor i in range(3):\n    records = [i]"
+    later = {"first": 1, "records": [2], "i": 2, "title": "a"}
+    history = ["", cell, "check()", own_code, "title = 'a'"]
+    assert notebook_parameters(Fig1Parameters, good | later | {"In": history}).width == good["width"]
+    for typo in ("# Parameters\nwidht = 5", f"{cell}\nwidht = 5"):
+        with pytest.raises(UserError, match="widht=5: unknown parameter"):
+            notebook_parameters(Fig1Parameters, good | later | {"In": [*history, typo], "widht": 5})
 
 
 def test_parameters_are_frozen_and_know_their_identity(smoke):

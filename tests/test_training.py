@@ -41,8 +41,8 @@ def config(**changes):
 
 
 def test_adam_and_cosine_equal_torch():
-    torch.manual_seed(0)
-    flat = torch.randn(2, 9, dtype=torch.float64)
+    draw = torch.Generator().manual_seed(0)
+    flat = torch.randn(2, 9, dtype=torch.float64, generator=draw)
     reference = [flat[r].clone().requires_grad_() for r in range(2)]
     rates = (0.1, 0.3)
     optimisers = [torch.optim.Adam([p], lr=lr) for p, lr in zip(reference, rates, strict=True)]
@@ -52,7 +52,7 @@ def test_adam_and_cosine_equal_torch():
     ]
     moments, scratch = torch.zeros(2, *flat.shape, dtype=torch.float64), torch.empty_like(flat)
     for step in range(30):
-        gradient = torch.randn_like(flat)
+        gradient = torch.randn(flat.shape, dtype=flat.dtype, generator=draw)
         rate = torch.tensor([[cosine_rate(step, 30, lr, lr / 10)] for lr in rates], dtype=torch.float64)
         corrections = torch.tensor(bias_corrections(step), dtype=torch.float64).reshape(2, 1, 1).expand(2, 2, 1)
         adam_step(flat, gradient, moments, rate, corrections, scratch)

@@ -1,5 +1,6 @@
 """Verdicts on Figure 1's claims, from the table alone."""
 
+import numpy as np
 import pandas as pd
 
 from monolib.claims import Claim, verdict
@@ -7,6 +8,7 @@ from monolib.fig1.paper import PAPER_SIZE, PAPER_TABLE
 from monolib.fig1.parameters import Fig1Parameters
 from monolib.fig1.tables import MEASURES
 
+NOT_RUN = "not run at this size"
 PERCENTAGE_TOLERANCE, COUNT_TOLERANCE = 10.0, 0.25  # points; relative
 
 
@@ -41,7 +43,7 @@ def size_text(parameters: Fig1Parameters) -> str:
 
 
 def fig1_claims(table: pd.DataFrame, parameters: Fig1Parameters) -> list[Claim]:
-    """Verdicts F1.a, F1.b, F1.c; thresholds in the claims' texts. Architectures that were not run count as not met."""
+    """Verdicts F1.a, F1.b, F1.c; thresholds in the claims' texts. A claim on a missing network is not run."""
     size = size_text(parameters)
     mean = table.groupby(["architecture", "weights"])[list(MEASURES)].mean()
     return [_many_monosemantic(mean, size), _gates_specialise_more(mean, size), _every_cell(table, parameters, size)]
@@ -52,6 +54,10 @@ def _value(mean: pd.DataFrame, architecture: str, weights: str, measure: str) ->
     return float(found)  # nan where the architecture was not run
 
 
+def _percent(value: float) -> str:
+    return "not run" if np.isnan(value) else f"{value:.1f} %"
+
+
 def _many_monosemantic(mean: pd.DataFrame, size: str) -> Claim:
     floors = {("relu", "hidden"): 20.0, ("gelu", "hidden"): 20.0, ("reglu", "gate"): 45.0}
     found = {key: _value(mean, *key, "cos_090") for key in floors}
@@ -60,9 +66,9 @@ def _many_monosemantic(mean: pd.DataFrame, size: str) -> Claim:
         claim="many active neurons are monosemantic: A ≥ .90 for at least 20 % of active ReLU and GELU neurons "
         "and 45 % of ReGLU gates",
         paper="ReLU 33.4 %, GELU 28.2 %, ReGLU gate 56.1 %",
-        here="ReLU {:.1f} %, GELU {:.1f} %, ReGLU gate {:.1f} %".format(*found.values()),
+        here="ReLU {}, GELU {}, ReGLU gate {}".format(*map(_percent, found.values())),
         size=size,
-        verdict=verdict([found[key] >= floor for key, floor in floors.items()]),
+        verdict=NOT_RUN if np.isnan([*found.values()]).any() else verdict([found[k] >= v for k, v in floors.items()]),
     )
 
 
@@ -72,9 +78,9 @@ def _gates_specialise_more(mean: pd.DataFrame, size: str) -> Claim:
         id="F1.b",
         claim="ReGLU gates specialise more than values: A ≥ .71 at least 20 points more often",
         paper="gate 73.1 %, value 28.5 %",
-        here=f"gate {gate:.1f} %, value {value:.1f} %",
+        here=f"gate {_percent(gate)}, value {_percent(value)}",
         size=size,
-        verdict="reproduced" if gate - value >= 20.0 else "partly" if gate > value else "not reproduced",
+        verdict=NOT_RUN if np.isnan(gate) else verdict([gate > value, gate - value >= 20.0]),
     )
 
 
@@ -83,7 +89,7 @@ def _every_cell(table: pd.DataFrame, parameters: Fig1Parameters, size: str) -> C
     counts = cells["measure"] == "active"
     percentages, actives = cells.loc[~counts, "agrees"], cells.loc[counts, "agrees"]
     agree = [bool(value) for value in cells["agrees"]]
-    agree += [False] * (PAPER_TABLE.shape[0] * len(MEASURES) - len(agree))
+    complete = len(agree) == PAPER_TABLE.shape[0] * len(MEASURES)
     return Claim(
         id="F1.c",
         claim="every cell of the table, within 10 points (percentages) and 25 % (active counts)",
@@ -91,5 +97,5 @@ def _every_cell(table: pd.DataFrame, parameters: Fig1Parameters, size: str) -> C
         here=f"{percentages.sum()} of {len(percentages)} percentages and {actives.sum()} of {len(actives)} "
         "active counts agree",
         size=size,
-        verdict=verdict(agree, partly_from=len(agree) // 2) if is_paper_size(parameters) else "not run at this size",
+        verdict=verdict(agree, len(agree) // 2) if complete and is_paper_size(parameters) else NOT_RUN,
     )

@@ -1,8 +1,9 @@
 """Parameters of Figures 1 and 5; values: `parameters/<profile>/fig1.yaml` and the notebook's parameters cell."""
 
-import os
 from typing import Annotated, Literal, Self
 
+import joblib
+import psutil
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from monolib.networks import ARCHITECTURES
@@ -38,7 +39,7 @@ class Fig1Parameters(FigureParameters):
     n_clusters: Count
     dim: Count
     center_scale: Positive
-    noise_std: Annotated[float, Field(ge=0, allow_inf_nan=False)]
+    noise_std: Annotated[float, Field(ge=0, le=10**6, allow_inf_nan=False)]
     n_train: Count
     n_validation: Count
     n_test: Count
@@ -77,8 +78,9 @@ class Fig1Parameters(FigureParameters):
         """Refuse sizes whose data and network state alone exceed the machine's memory."""
         points = self.n_train + self.n_validation + self.n_test
         network = (2 * (self.dim + 1) + 1) * self.width
-        needed = 8 * points * (2 * self.dim + 3) + 4 * self.stack * network * 8
-        available = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        workers = min(self.n_jobs or joblib.cpu_count(), len(self.architectures) * len(self.seeds))
+        needed = workers * (8 * points * (2 * self.dim + 3) + 4 * self.stack * network * 8)
+        available = psutil.virtual_memory().total
         if needed > available:
             raise ValueError(
                 f"n_train={self.n_train}, dim={self.dim}, width={self.width}: need about {needed / 2**30:,.0f} GiB, "

@@ -7,6 +7,7 @@ from itertools import product
 import pandas as pd
 
 from monolib.cells import Cell, CellRecord
+from monolib.errors import UserError
 from monolib.fig1.parameters import Fig1Parameters
 from monolib.network_cells import network_cell
 from monolib.training_config import TrainingConfig
@@ -92,6 +93,13 @@ def runs_table(runs: Sequence[PlannedRun], records: Sequence[CellRecord]) -> pd.
     main = table[(table["part"] == "main") & table["validation_mse"].notna()]
     best = main.groupby(["architecture", "seed"])["validation_mse"].idxmin()
     return table.assign(selected=table.index.isin(best))
+
+
+def require_selection(table: pd.DataFrame) -> None:
+    """Raise UserError that says how the runs ended when no run of `runs_table` could be selected."""
+    if not table["selected"].any():
+        ends = table[table["part"] == "main"]["stop_reason"].value_counts().to_dict()
+        raise UserError(f"runs: none has a finite validation error ({ends}); lower learning_rates_*; see runs.csv")
 
 
 def curves_table(runs: Sequence[PlannedRun], records: Sequence[CellRecord], selected: pd.Series) -> pd.DataFrame:

@@ -13,6 +13,7 @@ from monolib.specialization import (
     DOMINANT_2X,
     MODERATE_COSINE,
     STRONG_COSINE,
+    SpecializationRow,
     active_neurons,
     alignment,
     dominance,
@@ -45,20 +46,24 @@ def main_table(
 
 
 def variations_table(runs: Sequence[PlannedRun], records: Sequence[CellRecord], active_share: float) -> pd.DataFrame:
-    """The same measures for every variation, with its start scale, readout ratio, rate unit and validation MSE."""
+    """The same measures for every variation, with its start scale, readout ratio, rate unit and validation MSE.
+
+    The measures of a run without a finite validation error are nan: its kept weights are its start.
+    """
     settings = ("start_scale", "readout_ratio", "rate_unit", "architecture")
     variations = [(run, record) for run, record in zip(runs, records, strict=True) if run.part == "variation"]
     rows = [
         {name: getattr(run, name) for name in settings}
-        | {"weights": row.weights, **_measures(row), "validation_mse": record.result["validation_mse"]}
+        | {"weights": row.weights, **_measures(row, record), "validation_mse": record.result["validation_mse"]}
         for run, record in variations
         for row in specialization_table(trained_network(run.cell, record), cell_law(run.cell).directions, active_share)
     ]
     return pd.DataFrame(rows, columns=[*settings, "weights", *MEASURES, "validation_mse"])
 
 
-def _measures(row: object) -> dict[str, float]:
-    return {name: getattr(row, name) for name in MEASURES}
+def _measures(row: SpecializationRow, record: CellRecord | None = None) -> dict[str, float]:
+    failed = record is not None and record.result["validation_mse"] is None
+    return {name: float("nan") if failed else getattr(row, name) for name in MEASURES}
 
 
 def neurons_table(
