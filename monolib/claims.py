@@ -41,7 +41,10 @@ def write_claims(path: Path, claims: Iterable[Claim]) -> None:
 def read_claims(path: Path) -> list[Claim]:
     """Claims of one file. Raises UserError that names the file when it is not what `write_claims` wrote."""
     try:
-        return [Claim(**entry) for entry in json.loads(path.read_text(encoding="utf-8"))]
+        claims = [Claim(**entry) for entry in json.loads(path.read_text(encoding="utf-8"))]
+        if not all(isinstance(value, str) for claim in claims for value in asdict(claim).values()):
+            raise ValueError("a field is no text")
+        return claims
     except (OSError, ValueError, TypeError) as error:
         raise UserError(f"{path}: not a claims file ({error})") from error
 

@@ -64,21 +64,17 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 
 def _list(options: argparse.Namespace) -> int:
-    from monolib.cells import CellStore
     from monolib.figures import DRAWN_BY, FIGURES, profiles
-    from monolib.project_paths import resolve
-    from monolib.run_figure import figure_parameters, results_path
+    from monolib.run_figure import computed_cells, figure_parameters, results_path
 
     for entry in FIGURES.values():
         also = "".join(f", also as {alias}" for alias, name in DRAWN_BY.items() if name == entry.name)
         print(f"{entry.name}{also}: {entry.title}")
         for profile in profiles(entry.name):
             parameters = figure_parameters(entry, profile)
-            store = CellStore(resolve(parameters.cache_folder))
-            keys = {cell.key: cell for cell in entry.cells(parameters)}
-            done = sum(store.file(cell, "json").exists() for cell in keys.values())
+            done, total = computed_cells(entry, parameters)
             there = (results_path(entry, parameters) / "claims.json").exists()
-            print(f"  {profile:8s} {done}/{len(keys)} cells computed, results {'there' if there else 'not there'}")
+            print(f"  {profile:8s} {done}/{total} cells computed, results {'there' if there else 'not there'}")
     return 0
 
 
@@ -103,11 +99,15 @@ def _claims(options: argparse.Namespace) -> int:
 def _compare(options: argparse.Namespace) -> int:
     from monolib.compare_results import compare_figure
     from monolib.figures import figure_entry
-    from monolib.run_figure import figure_parameters, results_path
+    from monolib.run_figure import computed_cells, figure_parameters, results_path
 
     entry = figure_entry(options.figure)
-    for line in compare_figure(results_path(entry, figure_parameters(entry, options.profile))):
-        print(line)
+    parameters = figure_parameters(entry, options.profile)
+    lines = compare_figure(results_path(entry, parameters))
+    done, total = computed_cells(entry, parameters)
+    if done < total:
+        print(f"monolib: only {done} of {total} cells are computed here: these may be the committed tables themselves")
+    print("\n".join(lines))
     return 0
 
 

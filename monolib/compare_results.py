@@ -14,7 +14,7 @@ from monolib.project_paths import project_root
 def committed_text(path: Path) -> str:
     """Text of a file as committed (HEAD). Raises UserError outside a git clone or when it is not committed."""
     relative = path.relative_to(project_root()).as_posix()
-    command = ["git", "-C", str(project_root()), "show", f"HEAD:{relative}"]
+    command = ["git", "-C", str(project_root()), "show", f"HEAD:./{relative}"]
     try:
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout
     except (OSError, subprocess.CalledProcessError) as error:
@@ -58,6 +58,8 @@ def committed_tables(folder: Path) -> set[str]:
 
 def compare_figure(folder: Path) -> list[str]:
     """One line per table of a results folder: identical, or the largest deviation from the committed table."""
+    if not folder.is_relative_to(project_root()):
+        raise UserError(f"{folder}: is not in the project; only its results are committed")
     files = sorted(folder.glob("*.csv"))
     if not files:
         raise UserError(f"{folder.relative_to(project_root())}: holds no results; run the figure first")
@@ -68,10 +70,10 @@ def compare_figure(folder: Path) -> list[str]:
         if text == committed:
             lines.append(f"{file.name}: identical")
             continue
-        new, old = (pd.read_csv(io.StringIO(t)) for t in (text, committed))
         try:
+            new, old = (pd.read_csv(io.StringIO(t)) for t in (text, committed))
             deviation, place = largest_deviation(new, old)
             lines.append(f"{file.name}: largest deviation {deviation:.6g} ({place})")
-        except UserError as error:
+        except (UserError, pd.errors.ParserError, pd.errors.EmptyDataError) as error:
             lines.append(f"{file.name}: {error}")
     return lines

@@ -84,6 +84,8 @@ def read_assignment(text: str) -> tuple[str, Any]:
         return name.strip(), yaml.load(value, Loader=_StrictLoader)
     except yaml.YAMLError as error:
         raise UserError(f"{name}={value!r}: is not YAML") from error
+    except UserError as error:
+        raise UserError(f"{name}={value!r}: {error}") from error
 
 
 def check_parameters(model: type[Parameters], values: Mapping[str, Any]) -> Parameters:

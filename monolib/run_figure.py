@@ -60,6 +60,13 @@ def results_path(entry: FigureEntry, parameters: FigureParameters) -> Path:
     return resolve(parameters.results_folder) / parameters.profile / entry.name
 
 
+def computed_cells(entry: FigureEntry, parameters: FigureParameters) -> tuple[int, int]:
+    """How many of the figure's cells are in the cache, and how many there are."""
+    store = CellStore(resolve(parameters.cache_folder))
+    cells = {cell.key: cell for cell in entry.cells(parameters)}
+    return sum(store.file(cell, "json").exists() for cell in cells.values()), len(cells)
+
+
 def run_figure(name: str, profile: str, assignments: Sequence[str] = ()) -> Path:
     """Run one figure and return its results folder; finished cells are reused, an interrupted run goes on.
 

@@ -111,6 +111,7 @@ def test_compare_against_the_committed_results(tmp_path, root):
     same = monolib("compare", "fig1", "--profile", "small", cwd=clone, env=environment)
     assert same.returncode == 0, same.stderr
     assert "table.csv: identical" in same.stdout
+    assert "0 of 32 cells are computed here" in same.stdout
     table = clone / "results" / "small" / "fig1" / "table.csv"
     lines = table.read_text().splitlines()
     fields = lines[1].split(",")
@@ -118,6 +119,18 @@ def test_compare_against_the_committed_results(tmp_path, root):
     table.write_text("\n".join([lines[0], ",".join(fields), *lines[2:]]) + "\n")
     changed = monolib("compare", "fig1", "--profile", "small", cwd=clone, env=environment)
     assert "table.csv: largest deviation 7 (row 1, column active)" in changed.stdout
+    runs = table.with_name("runs.csv")
+    runs.write_text(runs.read_text().replace("20000,20000,max_steps", "19999,20000,max_steps"))
+    table.with_name("curves.csv").write_text("")
+    table.with_name("neurons.csv").unlink()
+    odd = monolib("compare", "fig1", "--profile", "small", cwd=clone, env=environment)
+    assert odd.returncode == 0, odd.stderr
+    for line in (
+        "runs.csv: largest deviation 1 ",
+        "curves.csv: No columns",
+        "neurons.csv: is committed, but not there",
+    ):
+        assert line in odd.stdout
     table.with_name("new.csv").write_text("a\n1\n")
     uncommitted = monolib("compare", "fig1", "--profile", "small", cwd=clone, env=environment)
     assert uncommitted.returncode == 1

@@ -1,6 +1,7 @@
 """Figure 1: planned runs, selection, tables, verdicts, pictures, results folder."""
 
 import json
+from dataclasses import asdict
 
 import numpy as np
 import pandas as pd
@@ -217,6 +218,9 @@ def test_claims_round_trip_and_formats(tmp_path):
     assert "verdict  partly" in format_claims(rows, "text")
     (tmp_path / "small" / "fig1" / "claims.json").write_text("[{}]")
     with pytest.raises(UserError, match="not a claims file"):
+        read_claims(tmp_path / "small" / "fig1" / "claims.json")
+    (tmp_path / "small" / "fig1" / "claims.json").write_text(json.dumps([asdict(claim) | {"here": None}]))
+    with pytest.raises(UserError, match="a field is no text"):
         read_claims(tmp_path / "small" / "fig1" / "claims.json")
     with pytest.raises(ValueError, match="verdict='maybe'"):
         Claim("F1.a", "many", "10 %", "12 %", "width 3", "maybe")
