@@ -8,6 +8,18 @@ from typing import BinaryIO
 
 import numpy as np
 
+from monolib.errors import UserError
+
+
+def require_writable(folder: Path) -> None:
+    """Make `folder` and write to it, before work that would be lost. Raises UserError when that fails."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise UserError(f"{folder}: cannot be written ({error.strerror or error})") from error
+
 
 def write_atomically(path: Path, write: Callable[[BinaryIO], object]) -> None:
     """Call `write` on a temporary file beside `path`, flush it to disk, then rename it to `path`.

@@ -3,7 +3,6 @@
 import hashlib
 import json
 import logging
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,15 +47,6 @@ class CellStore:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-
-    def check_writable(self) -> None:
-        """Make the folder and write to it. Raises UserError when that fails."""
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryFile(dir=self.folder):
-                pass
-        except OSError as error:
-            raise UserError(f"{self.folder}: cannot be written ({error.strerror or error})") from error
 
     def file(self, cell: Cell, suffix: str) -> Path:
         """Path of one of the cell's files: json, npz (finished), checkpoint, progress, lock (while it runs)."""

@@ -2,7 +2,6 @@
 
 import functools
 import json
-import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ import pandas as pd
 from filelock import FileLock, Timeout
 from matplotlib.figure import Figure
 
-from monolib.atomic_files import write_atomically, write_text
+from monolib.atomic_files import require_writable, write_atomically, write_text
 from monolib.claims import Claim, write_claims
 from monolib.errors import UserError
 
@@ -31,17 +30,13 @@ class ResultsFolder:
     def __init__(self, folder: Path, identity: Mapping[str, Any]) -> None:
         self.folder = folder
         self._lock = FileLock(folder / ".lock.held", is_singleton=True)
+        require_writable(folder)
         try:
-            folder.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryFile(dir=folder):
-                pass
             with self._lock.acquire(timeout=LOCK_SECONDS):
                 self._claim(dict(identity))
         except Timeout:
             message = "another run is writing there; wait for it or use another profile name"
             raise UserError(f"{folder}: {message}") from None
-        except OSError as error:
-            raise UserError(f"{folder}: cannot be written ({error.strerror or error})") from error
 
     def _claim(self, identity: dict[str, Any]) -> None:
         path = self.folder / IDENTITY_FILE

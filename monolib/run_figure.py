@@ -1,7 +1,6 @@
 """Running a figure: check the parameters, compute the missing cells, execute the notebook, keep everything."""
 
 import hashlib
-import logging
 import os
 import re
 import tempfile
@@ -23,8 +22,6 @@ from monolib.parameter_files import FigureParameters, check_parameters, read_ass
 from monolib.project_paths import resolve
 from monolib.results_folder import ResultsFolder
 from monolib.sweep import run_cells
-
-logger = logging.getLogger(__name__)
 
 
 def figure_parameters(entry: FigureEntry, profile: str, assignments: Sequence[str] = ()) -> FigureParameters:

@@ -15,6 +15,7 @@ import torch
 from joblib.externals.loky import get_reusable_executor
 from tqdm import tqdm
 
+from monolib.atomic_files import require_writable
 from monolib.cell_kinds import CELL_KINDS
 from monolib.cells import Cell, CellRecord, CellStore
 from monolib.errors import UserError
@@ -34,7 +35,7 @@ def run_cells(
     stack: networks of equal shape that one call trains together (1 on a CPU; more keep a GPU busy).
     An exception in a worker, or an interruption, ends the other workers and is raised here; checkpoints are kept.
     """
-    store.check_writable()
+    require_writable(store.folder)
     unique = list({cell.key: cell for cell in cells}.values())
     missing = [cell for cell in unique if store.read(cell) is None]
     groups = _groups(missing, stack)
@@ -116,7 +117,7 @@ def _one_thread(device: str) -> Iterator[None]:
 
 @contextmanager
 def _progress_bar(cells: Sequence[Cell], missing: Sequence[Cell], store: CellStore) -> Iterator[None]:
-    """Bar on stderr over the training steps of `missing`, weighted by their cost, read from the progress files."""
+    """Bar on stderr over the work of `missing`, read from their progress files."""
     if not missing:
         yield
         return

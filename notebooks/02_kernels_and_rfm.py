@@ -71,7 +71,7 @@ from monolib.cells import CellStore
 from monolib.claims import format_claims
 from monolib.devices import resolve_device
 from monolib.exact_solver import solve_exact
-from monolib.kernel_cells import POOL_SEED
+from monolib.kernel_cells import LINK_SEED, POOL_SEED
 from monolib.kernel_path import claims, plots, runs, tables
 from monolib.kernels import gram, kernel_product, mapped, metric_root
 from monolib.laws import mixed_link_law
@@ -97,7 +97,7 @@ store = CellStore(resolve(parameters.cache_folder))
 # is 0.
 
 # %%
-laws = {k: mixed_link_law(k, link_seed=1000 + parameters.seeds[0]) for k in parameters.clusters}
+laws = {k: mixed_link_law(k, link_seed=LINK_SEED + parameters.seeds[0]) for k in parameters.clusters}
 pd.DataFrame(
     {
         "σ_K": {k: law.input_std[0] for k, law in laws.items()},
