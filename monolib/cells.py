@@ -68,6 +68,19 @@ class CellStore:
         except TimeoutError:
             return True
 
+    def report_share(self, cell: Cell, share: float) -> None:
+        """Note in its progress file which share of the cell's work is done; a computation calls it as it goes on."""
+        write_text(self.file(cell, "progress"), str(share))
+
+    def share_done(self, cell: Cell) -> float:
+        """Share of the cell's work that is done: 1 when it is finished, else what its progress file says."""
+        if self.file(cell, "json").exists():
+            return 1.0
+        try:
+            return min(float(self.file(cell, "progress").read_text()), 0.999)
+        except (OSError, ValueError):
+            return 0.0
+
     def read(self, cell: Cell) -> CellRecord | None:
         """The finished cell, or None when it is absent or damaged (which is reported as a warning)."""
         path = self.file(cell, "json")

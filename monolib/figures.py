@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from monolib.cell_selection import LabelledCell
 from monolib.cells import Cell
 from monolib.errors import UserError
 from monolib.fig1.parameters import Fig1Parameters
@@ -17,13 +18,20 @@ from monolib.project_paths import project_root
 
 @dataclass(frozen=True)
 class FigureEntry:
-    """One notebook: name on the command line and of its results folder, title, parameters' model, cells it needs."""
+    """One notebook: name on the command line and of its results folder, title, parameters' model, cells it needs.
+
+    labelled_cells(parameters): every planned cell with its labels, by which `--only` selects (K, n, seed, method, ...).
+    """
 
     name: str
     title: str
     notebook: str
     model: type[FigureParameters]
-    cells: Callable[[Any], list[Cell]]
+    labelled_cells: Callable[[Any], list[LabelledCell]]
+
+    def cells(self, parameters: FigureParameters) -> list[Cell]:
+        """Every planned cell, in the order of the plan."""
+        return [cell for _, cell in self.labelled_cells(parameters)]
 
     @property
     def notebook_path(self) -> Path:
@@ -37,14 +45,14 @@ FIGURES = {
         title="Figures 1 and 5: specialised first-layer neurons",
         notebook="01_specialized_neurons",
         model=Fig1Parameters,
-        cells=lambda parameters: [run.cell for run in planned_runs(parameters)],
+        labelled_cells=lambda parameters: [(run.labels, run.cell) for run in planned_runs(parameters)],
     ),
     "kernels": FigureEntry(
         name="kernels",
         title="Kernels and RFM (A.2): the metric, EigenPro, per-cluster oracles",
         notebook="02_kernels_and_rfm",
         model=KernelsParameters,
-        cells=lambda parameters: [fit.cell for fit in planned_fits(parameters)],
+        labelled_cells=lambda parameters: [(fit.labels, fit.cell) for fit in planned_fits(parameters)],
     ),
 }
 DRAWN_BY = {"fig5": "fig1"}  # figures without a notebook of their own

@@ -4,18 +4,17 @@ Methods: "global" (one RFM), "oracle" (one RFM per true cluster), "curve" (one E
 the errors after every epoch).
 """
 
+import functools
 import json
 import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from monolib.atomic_files import write_text
 from monolib.cells import Cell, CellRecord, CellStore
 from monolib.eigenpro import EigenProConfig, solve_eigenpro
 from monolib.errors import UserError
@@ -88,17 +87,13 @@ def compute_kernel_cells(cells: Sequence[Cell], store: CellStore, device: str) -
         train = law.sample(cell.config["n_train"], generator(cell.config["pool_seed"], "train"))
         test = law.sample(cell.config["n_test"], generator(cell.config["test_seed"], "test"))
         result, arrays = _METHODS[cell.config["method"]](
-            fit_config(cell, device), train, test, _share_writer(store.file(cell, "progress"))
+            fit_config(cell, device), train, test, functools.partial(store.report_share, cell)
         )
         store.write(cell, CellRecord(result, arrays, provenance(device, time.perf_counter() - started)))
 
 
 Outcome = tuple[dict[str, Any], dict[str, np.ndarray]]
 Share = Callable[[float], None]  # told the share of the cell's work that is done
-
-
-def _share_writer(path: Path) -> Share:
-    return lambda share: write_text(path, str(share))
 
 
 def _global(config: RFMConfig, train: Sample, test: Sample, on_share: Share) -> Outcome:

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from monolib.atomic_files import write_text
 from monolib.cells import Cell, CellRecord, CellStore
 from monolib.laws import ClusteredLaw, axis_aligned_law, mixed_link_law
 from monolib.networks import ARCHITECTURES, Network, NetworkShape
@@ -83,10 +82,9 @@ def compute_network_cells(cells: Sequence[Cell], store: CellStore, device: str) 
         if data_key not in drawn:
             drawn[data_key] = _draw(cell)
     data = [drawn[_data_key(cell)][0] for cell in cells]
-    progress_files = [store.file(cell, "progress") for cell in cells]
 
     def report(position: int, run: TrainingRun) -> None:
-        write_text(progress_files[position], str(run.step / run.config.max_steps))
+        store.report_share(cells[position], run.step / run.config.max_steps)
 
     checkpoints = [store.file(cell, "checkpoint") for cell in cells]
     results = train_networks([training_config(cell) for cell in cells], data, device, checkpoints, report)

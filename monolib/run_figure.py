@@ -14,8 +14,8 @@ import nbformat
 import papermill
 
 from monolib.atomic_files import write_text
-from monolib.cells import CellStore
-from monolib.devices import resolve_device
+from monolib.cell_selection import select_cells
+from monolib.cells import Cell, CellStore
 from monolib.errors import UserError
 from monolib.figures import FigureEntry, figure_entry, parameter_file
 from monolib.parameter_files import FigureParameters, check_parameters, read_assignment, read_yaml
@@ -64,9 +64,10 @@ def computed_cells(entry: FigureEntry, parameters: FigureParameters) -> tuple[in
     return sum(store.file(cell, "json").exists() for cell in cells.values()), len(cells)
 
 
-def run_figure(name: str, profile: str, assignments: Sequence[str] = ()) -> Path:
+def run_figure(name: str, profile: str, assignments: Sequence[str] = (), scheduler: str | None = None) -> Path:
     """Run one figure and return its results folder; finished cells are reused, an interrupted run goes on.
 
+    scheduler: address of a Dask scheduler (tcp://host:port) whose workers compute the cells.
     Raises UserError for bad parameters, an unknown figure or profile, or a folder that cannot be used, all before any
     computation; and when a notebook cell fails.
     """
@@ -74,14 +75,37 @@ def run_figure(name: str, profile: str, assignments: Sequence[str] = ()) -> Path
     parameters = figure_parameters(entry, profile, assignments)
     folder = results_path(entry, parameters)
     results = ResultsFolder(folder, parameters.identity())
-    store = CellStore(resolve(parameters.cache_folder))
-    started = time.perf_counter()
-    cells = entry.cells(parameters)
-    run_cells(cells, store, resolve_device(parameters.device), parameters.n_jobs, parameters.stack)
-    seconds = time.perf_counter() - started
-    print(f"{len(cells)} cells are there after {seconds:.0f} s; executing {entry.notebook}", flush=True)
+    seconds = _compute(entry.cells(parameters), parameters, scheduler)
+    print(
+        f"{len(entry.cells(parameters))} cells are there after {seconds:.0f} s; executing {entry.notebook}", flush=True
+    )
     _execute(entry, parameters, results.folder)
     return folder
+
+
+def run_part(
+    name: str, profile: str, assignments: Sequence[str], only: Sequence[str], scheduler: str | None = None
+) -> str:
+    """Compute the cells of a figure that `only` selects (see `cell_selection`), no notebook; says what remains.
+
+    Raises UserError as `run_figure` does, and for a selection that matches nothing.
+    """
+    entry = figure_entry(name)
+    parameters = figure_parameters(entry, profile, assignments)
+    cells = select_cells(entry.labelled_cells(parameters), only)
+    seconds = _compute(cells, parameters, scheduler)
+    done, total = computed_cells(entry, parameters)
+    selected = len({cell.key for cell in cells})
+    rest = f"{total - done} remain for the run without --only, which also executes the notebook"
+    return f"{selected} selected cells are there after {seconds:.0f} s: {done} of the {total} cells of {name}; {rest}"
+
+
+def _compute(cells: Sequence[Cell], parameters: FigureParameters, scheduler: str | None) -> float:
+    """Compute what is missing; the seconds it took."""
+    started = time.perf_counter()
+    store = CellStore(resolve(parameters.cache_folder))
+    run_cells(cells, store, parameters.device, parameters.n_jobs, parameters.stack, scheduler)
+    return time.perf_counter() - started
 
 
 def _execute(entry: FigureEntry, parameters: FigureParameters, folder: Path) -> None:

@@ -18,6 +18,7 @@ from tqdm import tqdm
 from monolib.atomic_files import require_writable
 from monolib.cell_kinds import CELL_KINDS
 from monolib.cells import Cell, CellRecord, CellStore
+from monolib.devices import resolve_device
 from monolib.errors import UserError
 from monolib.provenance import code_version
 
@@ -27,29 +28,51 @@ IDLE_SECONDS = 15  # a worker without work for so long ends; it would else outli
 
 
 def run_cells(
-    cells: Sequence[Cell], store: CellStore, device: str = "cpu", n_jobs: int = 0, stack: int = 1
+    cells: Sequence[Cell],
+    store: CellStore,
+    device: str = "cpu",
+    n_jobs: int = 0,
+    stack: int = 1,
+    scheduler: str | None = None,
 ) -> list[CellRecord]:
     """Records of `cells`, computing those that `store` lacks; interrupted, it goes on where it was.
 
-    device: "cpu" or "cuda".  n_jobs: worker processes; 0 is one per core on a CPU, and one on CUDA.
+    device: "cpu", "cuda" or "auto".  n_jobs: worker processes; 0 is one per core on a CPU, and one on CUDA.
     stack: networks of equal shape that one call trains together (1 on a CPU; more keep a GPU busy).
+    scheduler: address of a Dask scheduler (tcp://host:port) whose workers compute instead of this machine; then each
+    of them finds its own device, and n_jobs has no meaning.
     An exception in a worker, or an interruption, ends the other workers and is raised here; checkpoints are kept.
     """
     require_writable(store.folder)
     unique = list({cell.key: cell for cell in cells}.values())
     missing = [cell for cell in unique if store.read(cell) is None]
     groups = _groups(missing, stack)
-    jobs = min(n_jobs or (joblib.cpu_count() if device == "cpu" else 1), max(len(groups), 1))
-    with _progress_bar(unique, missing, store):
-        try:
-            tasks = (joblib.delayed(compute_group)(group, store, device, os.getpid()) for group in groups)
-            joblib.Parallel(n_jobs=jobs, batch_size=1, idle_worker_timeout=IDLE_SECONDS)(tasks)
-        except BaseException:
-            if jobs > 1:
-                get_reusable_executor().shutdown(wait=True, kill_workers=True)
-            raise
+    if scheduler is None or not groups:
+        with _progress_bar(unique, missing, store):
+            _compute_here(groups, store, resolve_device(device), n_jobs)
+    else:
+        from monolib.dask_sweep import connected_cluster  # needs the dask extra
+
+        with connected_cluster(scheduler, store, device) as compute, _progress_bar(unique, missing, store):
+            compute(groups)
     records = {cell.key: store.read(cell) for cell in unique}
     return [_present(records[cell.key], cell) for cell in cells]
+
+
+def local_jobs(device: str, n_jobs: int) -> int:
+    """Worker processes on this machine: `n_jobs`; if that is 0, one per core on a CPU, and one on CUDA."""
+    return n_jobs or (joblib.cpu_count() if device == "cpu" else 1)
+
+
+def _compute_here(groups: Sequence[Sequence[Cell]], store: CellStore, device: str, n_jobs: int) -> None:
+    jobs = min(local_jobs(device, n_jobs), max(len(groups), 1))
+    try:
+        tasks = (joblib.delayed(compute_group)(group, store, device, os.getpid()) for group in groups)
+        joblib.Parallel(n_jobs=jobs, batch_size=1, idle_worker_timeout=IDLE_SECONDS)(tasks)
+    except BaseException:
+        if jobs > 1:
+            get_reusable_executor().shutdown(wait=True, kill_workers=True)
+        raise
 
 
 def _present(record: CellRecord | None, cell: Cell) -> CellRecord:
@@ -73,15 +96,16 @@ def _stack_key(cell: Cell) -> tuple[str, str]:
     return cell.kind, CELL_KINDS[cell.kind].stack_key(cell)
 
 
-def compute_group(cells: Sequence[Cell], store: CellStore, device: str, owner: int) -> None:
+def compute_group(cells: Sequence[Cell], store: CellStore, device: str, owner: int | None = None) -> None:
     """Compute and keep the cells of one group, holding their locks; those that another run finished are left alone.
 
     On a CPU one thread is used, so that results do not depend on the number of workers.  owner: process that runs the
-    sweep; a worker that it started ends when it is gone, however it went.
+    sweep; a worker that it started ends when it is gone, however it went. None: the worker is not ours to end.
     """
-    _end_with(owner)
+    if owner is not None:
+        _end_with(owner)
     code_version()  # noted before computing: a commit made meanwhile is not the code that runs
-    with ExitStack() as held, _one_thread(device):
+    with ExitStack() as held, one_thread(device):
         for cell in sorted(cells, key=lambda cell: cell.key):  # one order for all runs: no two can wait in a circle
             if store.is_running(cell):
                 logger.warning("cell %s is being computed by another run; waiting for it", cell.key)
@@ -105,7 +129,7 @@ def _end_with(owner: int) -> None:
 
 
 @contextmanager
-def _one_thread(device: str) -> Iterator[None]:
+def one_thread(device: str) -> Iterator[None]:
     before = torch.get_num_threads()
     if device == "cpu":
         torch.set_num_threads(1)
@@ -135,7 +159,7 @@ def _progress_bar(cells: Sequence[Cell], missing: Sequence[Cell], store: CellSto
     def watch() -> None:
         while True:
             ended = finished.wait(1.0 if sys.stderr.isatty() else 10.0)
-            shares = [_share_done(cell, store) for cell in missing]
+            shares = [store.share_done(cell) for cell in missing]
             done = len(cells) - len(missing) + sum(share == 1.0 for share in shares)
             bar.set_description_str(f"{done}/{len(cells)} cells", refresh=False)
             bar.n = 100.0 * sum(share * _work(cell) for share, cell in zip(shares, missing, strict=True)) / total
@@ -151,13 +175,3 @@ def _progress_bar(cells: Sequence[Cell], missing: Sequence[Cell], store: CellSto
         finished.set()
         watcher.join()
         bar.close()
-
-
-def _share_done(cell: Cell, store: CellStore) -> float:
-    """Share of the cell's work that is done: 1 when it is finished, else what its progress file says."""
-    if store.file(cell, "json").exists():
-        return 1.0
-    try:
-        return min(float(store.file(cell, "progress").read_text()), 0.999)
-    except (OSError, ValueError):
-        return 0.0

@@ -6,6 +6,7 @@ from itertools import product
 
 import pandas as pd
 
+from monolib.cell_selection import Labels
 from monolib.cells import Cell, CellRecord
 from monolib.errors import UserError
 from monolib.fig1.parameters import Fig1Parameters
@@ -25,6 +26,12 @@ class PlannedRun:
     readout_ratio: float
     rate_unit: str
     cell: Cell
+
+    @property
+    def labels(self) -> Labels:
+        """What `--only` selects by."""
+        names = ("part", "architecture", "seed", "learning_rate", "start_scale", "readout_ratio", "rate_unit")
+        return {name: getattr(self, name) for name in names}
 
 
 def planned_runs(parameters: Fig1Parameters) -> list[PlannedRun]:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import product
 
+from monolib.cell_selection import Labels
 from monolib.cells import Cell
 from monolib.eigenpro import EigenProConfig
 from monolib.kernel_cells import kernel_cell
@@ -21,6 +22,12 @@ class PlannedFit:
     seed: int
     variation: str
     cell: Cell
+
+    @property
+    def labels(self) -> Labels:
+        """What `--only` selects by."""
+        n = self.cell.config["n_train"]
+        return {"part": self.part, "method": self.method, "K": self.n_clusters, "n": n, "seed": self.seed}
 
 
 def main_config(p: KernelsParameters) -> RFMConfig:
