@@ -19,39 +19,32 @@ from monolib.cells import Cell, CellRecord, CellStore
 from monolib.eigenpro import EigenProConfig, solve_eigenpro
 from monolib.errors import UserError
 from monolib.kernels import kernel_product, mapped
-from monolib.laws import ClusteredLaw, Sample, mixed_link_law
-from monolib.local_predictors import fit_local
+from monolib.laws import ClusteredLaw, Sample
+from monolib.local_predictors import LocalFits, fit_local
+from monolib.mixed_link_data import MixedLinkData
 from monolib.provenance import provenance
 from monolib.random_streams import generator
 from monolib.rfm import RFMConfig, bandwidth_of, fit_rfm, require_fit
 
 NOT_RESULTS = ("device", "memory_gib")  # where and how, not what
-LINK_SEED, POOL_SEED, TEST_SEED = 1000, 12345, 54321  # of the paper's seed r, plus r (A.2)
 
 
-def kernel_cell(method: str, n_clusters: int, n_train: int, n_test: int, seed: int, config: RFMConfig) -> Cell:
-    """Cell of one fit; `seed` is the paper's r. Raises UserError for an unknown method."""
+def kernel_cell(method: str, data: MixedLinkData, config: RFMConfig) -> Cell:
+    """Cell of one fit. Raises UserError for an unknown method."""
     if method not in _METHODS:
         raise UserError(f"method={method!r}: must be one of {', '.join(_METHODS)}")
     fit = {name: value for name, value in asdict(config).items() if name not in NOT_RESULTS}
-    return Cell(
-        "kernel",
-        {
-            "method": method,
-            "n_clusters": n_clusters,
-            "n_train": n_train,
-            "n_test": n_test,
-            "link_seed": LINK_SEED + seed,
-            "pool_seed": POOL_SEED + seed,
-            "test_seed": TEST_SEED + seed,
-            "fit": fit,
-        },
-    )
+    return Cell("kernel", {"method": method, "data": data.as_dict(), "fit": fit})
+
+
+def cell_data(cell: Cell) -> MixedLinkData:
+    """Which data a kernel cell is fitted to."""
+    return MixedLinkData(**cell.config["data"])
 
 
 def cell_law(cell: Cell) -> ClusteredLaw:
     """The mixed-link law of a kernel cell."""
-    return mixed_link_law(cell.config["n_clusters"], link_seed=cell.config["link_seed"])
+    return cell_data(cell).law()
 
 
 def fit_config(cell: Cell, device: str = "cpu") -> RFMConfig:
@@ -67,9 +60,9 @@ def stack_key(cell: Cell) -> str:
 
 def fit_work(cell: Cell) -> float:
     """Kernel evaluations and multiplications of the cell, up to a factor."""
-    config, n = fit_config(cell), cell.config["n_train"]
+    config, n = fit_config(cell), cell_data(cell).n_train
     if cell.config["method"] == "oracle":
-        clusters = cell.config["n_clusters"]
+        clusters = cell_data(cell).n_clusters
         return clusters * _work(config, max(n // clusters, 1))
     return _work(config, n)
 
@@ -83,9 +76,7 @@ def compute_kernel_cells(cells: Sequence[Cell], store: CellStore, device: str) -
     """Compute and write the cells, one after the other."""
     for cell in cells:
         started = time.perf_counter()
-        law = cell_law(cell)
-        train = law.sample(cell.config["n_train"], generator(cell.config["pool_seed"], "train"))
-        test = law.sample(cell.config["n_test"], generator(cell.config["test_seed"], "test"))
+        _, train, test = cell_data(cell).draw()
         result, arrays = _METHODS[cell.config["method"]](
             fit_config(cell, device), train, test, functools.partial(store.report_share, cell)
         )
@@ -108,7 +99,25 @@ def _oracle(config: RFMConfig, train: Sample, test: Sample, on_share: Share) -> 
     outputs = [fits.predict(test.x, test.cluster, t) for t in range(config.n_updates + 1)]
     errors = [float(np.mean(np.square(output - test.y))) for output in outputs]
     metrics = [np.stack([step.metric.cpu().numpy() for step in fit.iterations]) for _, fit in sorted(fits.fits.items())]
-    return {"test_mse": errors}, {"metrics": np.stack(metrics)}
+    return {"test_mse": errors, "reports": pooled_reports(fits)}, {"metrics": np.stack(metrics)}
+
+
+def pooled_reports(fits: LocalFits) -> list[dict[str, Any]]:
+    """For each iteration what the local fits did: training MSE over all points, most steps, stop reasons, solvers."""
+    local = list(fits.fits.values())
+    counts = np.array([len(fit.x) for fit in local])
+    pooled = []
+    for t in range(len(local[0].iterations)):
+        reports = [fit.iterations[t].report for fit in local]
+        pooled.append(
+            {
+                "train_mse": float(np.average([report.train_mse for report in reports], weights=counts)),
+                "steps": max(report.steps for report in reports),
+                "stop_reason": ", ".join(sorted({report.stop_reason for report in reports})),
+                "solver": ", ".join(sorted({report.solver for report in reports})),
+            }
+        )
+    return pooled
 
 
 def _curve(config: RFMConfig, train: Sample, test: Sample, on_share: Share) -> Outcome:

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from monolib.cells import Cell, CellRecord, CellStore
-from monolib.laws import ClusteredLaw, axis_aligned_law, mixed_link_law
+from monolib.laws import ClusteredLaw, Sample, axis_aligned_law
+from monolib.mixed_link_data import MixedLinkData
 from monolib.networks import ARCHITECTURES, Network, NetworkShape
 from monolib.provenance import provenance
 from monolib.random_streams import generator
@@ -19,7 +20,7 @@ from monolib.training import train_networks
 from monolib.training_config import TrainingConfig
 from monolib.training_run import TrainingData, TrainingResult, TrainingRun
 
-LAWS: dict[str, Callable[..., ClusteredLaw]] = {"axis_aligned": axis_aligned_law, "mixed_link": mixed_link_law}
+LAWS: dict[str, Callable[..., ClusteredLaw]] = {"axis_aligned": axis_aligned_law}
 
 
 def network_cell(
@@ -42,6 +43,11 @@ def network_cell(
     )
 
 
+def pool_network_cell(data: MixedLinkData, training: TrainingConfig) -> Cell:
+    """Cell that trains one network on a prefix of the mixed-link pool, without a validation set (A.2)."""
+    return Cell("network", {"data": data.as_dict(), "training": asdict(training)})
+
+
 def training_config(cell: Cell) -> TrainingConfig:
     """The training configuration of a network cell."""
     values = dict(cell.config["training"])
@@ -50,7 +56,14 @@ def training_config(cell: Cell) -> TrainingConfig:
 
 def cell_law(cell: Cell) -> ClusteredLaw:
     """The data law of a network cell."""
+    if "data" in cell.config:
+        return MixedLinkData(**cell.config["data"]).law()
     return LAWS[cell.config["law"]](**cell.config["law_parameters"])
+
+
+def n_train(cell: Cell) -> int:
+    """Training points of a network cell."""
+    return int(cell.config["data"]["n_train"] if "data" in cell.config else cell.config["sizes"]["train"])
 
 
 def trained_network(cell: Cell, record: CellRecord) -> Network:
@@ -63,7 +76,7 @@ def trained_network(cell: Cell, record: CellRecord) -> Network:
 def stack_key(cell: Cell) -> str:
     """Cells with equal keys can train in one call of `train_networks`."""
     config = training_config(cell)
-    batch = min(config.batch_size, cell.config["sizes"]["train"])
+    batch = min(config.batch_size, n_train(cell))
     return json.dumps([config.architecture, config.width, batch, cell_law(cell).dim])
 
 
@@ -71,7 +84,7 @@ def training_work(cell: Cell) -> float:
     """Multiplications of one cell's training, up to a factor."""
     config = training_config(cell)
     branches = 2 if ARCHITECTURES[config.architecture].gated else 1
-    return float(config.max_steps * config.width * min(config.batch_size, cell.config["sizes"]["train"]) * branches)
+    return float(config.max_steps * config.width * min(config.batch_size, n_train(cell)) * branches)
 
 
 def compute_network_cells(cells: Sequence[Cell], store: CellStore, device: str) -> None:
@@ -95,24 +108,26 @@ def compute_network_cells(cells: Sequence[Cell], store: CellStore, device: str) 
 
 
 def _data_key(cell: Cell) -> str:
-    names = ("law", "law_parameters", "sizes", "data_seed")
-    return json.dumps({name: cell.config[name] for name in names}, sort_keys=True)
+    return json.dumps({name: value for name, value in cell.config.items() if name != "training"}, sort_keys=True)
 
 
-def _draw(cell: Cell) -> tuple[TrainingData, tuple[np.ndarray, np.ndarray]]:
-    """Training and validation data, and the test set, of a cell."""
+def _draw(cell: Cell) -> tuple[TrainingData, Sample]:
+    """Training (and validation) data, and the test set, of a cell."""
+    if "data" in cell.config:
+        _, train, test = MixedLinkData(**cell.config["data"]).draw()
+        return TrainingData(train.x, train.y), test
     law, sizes, seed = cell_law(cell), cell.config["sizes"], cell.config["data_seed"]
     train, validation, test = (law.sample(sizes[s], generator(seed, s)) for s in ("train", "validation", "test"))
-    return TrainingData(train.x, train.y, validation.x, validation.y), (test.x, test.y)
+    return TrainingData(train.x, train.y, validation.x, validation.y), test
 
 
-def _errors(cell: Cell, result: TrainingResult, test: tuple[np.ndarray, np.ndarray]) -> dict[str, Any]:
+def _errors(cell: Cell, result: TrainingResult, test: Sample) -> dict[str, Any]:
     """Result of a cell as JSON values; errors that are not finite are null."""
     config = training_config(cell)
-    network = Network.from_flat(NetworkShape(config.architecture, test[0].shape[1], config.width), result.best)
+    network = Network.from_flat(NetworkShape(config.architecture, test.x.shape[1], config.width), result.best)
     kept = [e for e in result.history if e.step == result.best_step]
     numbers = {  # without a finite evaluation the kept weights are the start, which is no result
-        "test_mse": float(np.mean(np.square(network.predict(test[0]) - test[1]))) if kept else math.nan,
+        "test_mse": float(np.mean(np.square(network.predict(test.x) - test.y))) if kept else math.nan,
         "validation_mse": kept[0].validation_mse if kept else math.nan,
         "train_mse": kept[0].train_mse if kept else math.nan,
     }

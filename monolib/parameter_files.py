@@ -15,7 +15,7 @@ from monolib.devices import resolve_device
 from monolib.errors import UserError
 
 # They say where and how fast, not what: a rerun that differs in them continues the same results.
-EXECUTION = ("device", "n_jobs", "stack", "results_folder", "cache_folder")
+EXECUTION = ("device", "n_jobs", "stack", "results_folder", "cache_folder", "only_finished")
 
 
 class FigureParameters(BaseModel):

@@ -71,12 +71,10 @@ from monolib.cells import CellStore
 from monolib.claims import format_claims
 from monolib.devices import resolve_device
 from monolib.exact_solver import solve_exact
-from monolib.kernel_cells import LINK_SEED, POOL_SEED
 from monolib.kernel_path import claims, plots, runs, tables
 from monolib.kernels import gram, kernel_product, mapped, metric_root
-from monolib.laws import mixed_link_law
+from monolib.mixed_link_data import MixedLinkData
 from monolib.project_paths import resolve
-from monolib.random_streams import generator
 from monolib.results_folder import ResultsFolder
 from monolib.sweep import run_cells
 
@@ -97,7 +95,8 @@ store = CellStore(resolve(parameters.cache_folder))
 # is 0.
 
 # %%
-laws = {k: mixed_link_law(k, link_seed=LINK_SEED + parameters.seeds[0]) for k in parameters.clusters}
+data = {k: MixedLinkData(k, parameters.n_train, parameters.n_test, parameters.seeds[0]) for k in parameters.clusters}
+laws = {k: own.law() for k, own in data.items()}
 pd.DataFrame(
     {
         "σ_K": {k: law.input_std[0] for k, law in laws.items()},
@@ -116,11 +115,10 @@ pd.DataFrame(
 # median over clusters. A small example, with the smallest $K$ of this page:
 
 # %%
-law = laws[parameters.clusters[0]]
-sample = law.sample(min(1000, parameters.n_train), generator(POOL_SEED + parameters.seeds[0], "train"))
-x, y = torch.from_numpy(sample.x), torch.from_numpy(sample.y)
+law, train, _ = data[parameters.clusters[0]].draw()
+x, y, cluster = torch.from_numpy(train.x[:1000]), torch.from_numpy(train.y[:1000]), train.cluster[:1000]
 root = metric_root(torch.eye(law.dim))
-h = median_bandwidth(x @ root, sample.cluster, np.random.default_rng(0)).value
+h = median_bandwidth(x @ root, cluster, np.random.default_rng(0)).value
 u = mapped(x, root, x.mean(0), h, torch.float64)
 K = gram(u)
 alpha = solve_exact(K, y, ridge=1e-6)

@@ -3,7 +3,6 @@
 import numpy as np
 import pandas as pd
 import pytest
-from kernel_data import mixed_data
 
 from monolib.cells import CellStore
 from monolib.claims import collect_claims
@@ -14,6 +13,7 @@ from monolib.kernel_path import claims, tables
 from monolib.kernel_path.parameters import KernelsParameters
 from monolib.kernel_path.runs import planned_fits
 from monolib.local_predictors import fit_local
+from monolib.mixed_link_data import MixedLinkData
 from monolib.parameter_files import check_parameters, read_yaml
 from monolib.rfm import RFMConfig, fit_rfm
 from monolib.run_figure import figure_parameters
@@ -35,9 +35,9 @@ def computed(root, tmp_path_factory):
 
 
 def test_cells_hold_what_the_functions_compute(tmp_path):
-    train, test, _ = mixed_data(3, 200, n_test=50)
+    _, train, test = MixedLinkData(3, 200, 50, 0).draw()
     config = RFMConfig(n_updates=1)
-    cells = [kernel_cell(method, 3, 200, 50, 0, config) for method in ("global", "oracle")]
+    cells = [kernel_cell(method, MixedLinkData(3, 200, 50, 0), config) for method in ("global", "oracle")]
     store = CellStore(tmp_path)
     compute_kernel_cells(cells, store, "cpu")
     fit = fit_rfm(train.x, train.y, config, train.cluster)
@@ -51,18 +51,17 @@ def test_cells_hold_what_the_functions_compute(tmp_path):
 
 def test_cells_are_told_apart_and_keep_their_settings():
     config = RFMConfig(n_updates=1, agop_points=77, device="cpu", memory_gib=1.5)
-    cell = kernel_cell("global", 3, 200, 50, 2, config)
-    assert cell.config["link_seed"] == 1002
-    assert (cell.config["pool_seed"], cell.config["test_seed"]) == (12347, 54323)
+    cell = kernel_cell("global", MixedLinkData(3, 200, 50, 2), config)
+    assert cell.config["data"] == {"n_clusters": 3, "n_train": 200, "n_test": 50, "seed": 2}
     again = fit_config(cell)
     assert (again.agop_points, again.memory_gib) == (77, None)
-    assert cell.key == kernel_cell("global", 3, 200, 50, 2, RFMConfig(n_updates=1, agop_points=77)).key
+    assert cell.key == kernel_cell("global", MixedLinkData(3, 200, 50, 2), RFMConfig(n_updates=1, agop_points=77)).key
     assert cell_law(cell).n_clusters == 3
-    assert stack_key(cell) != stack_key(kernel_cell("global", 3, 200, 50, 1, config))
-    exact = fit_work(kernel_cell("global", 10, 5000, 50, 0, RFMConfig()))
-    assert fit_work(kernel_cell("oracle", 10, 5000, 50, 0, RFMConfig())) < exact
+    assert stack_key(cell) != stack_key(kernel_cell("global", MixedLinkData(3, 200, 50, 1), config))
+    exact = fit_work(kernel_cell("global", MixedLinkData(10, 5000, 50, 0), RFMConfig()))
+    assert fit_work(kernel_cell("oracle", MixedLinkData(10, 5000, 50, 0), RFMConfig())) < exact
     with pytest.raises(UserError, match="method='local'"):
-        kernel_cell("local", 3, 200, 50, 0, config)
+        kernel_cell("local", MixedLinkData(3, 200, 50, 0), config)
 
 
 def test_tables_hold_every_fit(computed):

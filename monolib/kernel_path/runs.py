@@ -9,6 +9,7 @@ from monolib.cells import Cell
 from monolib.eigenpro import EigenProConfig
 from monolib.kernel_cells import kernel_cell
 from monolib.kernel_path.parameters import KernelsParameters
+from monolib.mixed_link_data import MixedLinkData
 from monolib.rfm import RFMConfig
 
 
@@ -47,15 +48,19 @@ def planned_fits(p: KernelsParameters) -> list[PlannedFit]:
     """Comparison (global and oracle, every K and seed), convergence curves, variations."""
     config = main_config(p)
     fits = [
-        PlannedFit("comparison", method, k, r, "", kernel_cell(method, k, p.n_train, p.n_test, r, config))
+        PlannedFit(
+            "comparison", method, k, r, "", kernel_cell(method, MixedLinkData(k, p.n_train, p.n_test, r), config)
+        )
         for k, r, method in product(p.clusters, p.seeds, ("global", "oracle"))
     ]
     curve = (p.curve_clusters, p.seeds[0])
+    curve_data = MixedLinkData(curve[0], p.curve_points, p.n_test, curve[1])
+    variation_data = MixedLinkData(curve[0], p.n_train, p.n_test, curve[1])
     for name, method, changed in _curves(p, config):
-        cell = kernel_cell(method, curve[0], p.curve_points, p.n_test, curve[1], changed)
+        cell = kernel_cell(method, curve_data, changed)
         fits.append(PlannedFit("curve", method, *curve, name, cell))
     for name, changed in _variations(p, config):
-        cell = kernel_cell("global", curve[0], p.n_train, p.n_test, curve[1], changed)
+        cell = kernel_cell("global", variation_data, changed)
         fits.append(PlannedFit("variation", "global", *curve, name, cell))
     return fits
 
