@@ -5,18 +5,23 @@ from typing import NamedTuple
 
 from monolib import kernel_cells, network_cells
 from monolib.cells import Cell, CellStore
+from monolib.cost_probes import Cost, kernel_cost, network_cost
 
 
 class CellKind(NamedTuple):
     """compute(cells, store, device) computes and writes cells of one group, and reports each cell's share done in its
-    progress file; cells with equal stack_key(cell) can form a group; work(cell) is the cost, up to a factor."""
+    progress file; cells with equal stack_key(cell) can form a group; work(cell) is the cost, up to a factor;
+    cost(cells, device) is what one group costs on this machine, measured."""
 
     compute: Callable[[Sequence[Cell], CellStore, str], None]
     stack_key: Callable[[Cell], str]
     work: Callable[[Cell], float]
+    cost: Callable[[Sequence[Cell], str], Cost]
 
 
 CELL_KINDS: dict[str, CellKind] = {
-    "network": CellKind(network_cells.compute_network_cells, network_cells.stack_key, network_cells.training_work),
-    "kernel": CellKind(kernel_cells.compute_kernel_cells, kernel_cells.stack_key, kernel_cells.fit_work),
+    "network": CellKind(
+        network_cells.compute_network_cells, network_cells.stack_key, network_cells.training_work, network_cost
+    ),
+    "kernel": CellKind(kernel_cells.compute_kernel_cells, kernel_cells.stack_key, kernel_cells.fit_work, kernel_cost),
 }

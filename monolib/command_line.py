@@ -29,6 +29,24 @@ def parser() -> argparse.ArgumentParser:
         metavar="name=value",
         help="change a parameter (may be repeated); changed results go to results/<profile>+name=value/",
     )
+    run.add_argument(
+        "--only",
+        action="append",
+        default=[],
+        metavar="name=value,...",
+        help="compute only the cells with these labels, such as K=10,n=20000,seed=0, and no notebook; "
+        "a name given again (K=10,K=50) allows both values",
+    )
+    run.add_argument(
+        "--scheduler",
+        metavar="tcp://host:port",
+        help="compute on the workers of this Dask scheduler, one cell at a time on each (needs monolib[dask])",
+    )
+    run.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="check the parameters, measure a few steps here, and print cells, hours and memory; nothing is written",
+    )
 
     claims = commands.add_parser("claims", help="verdict table of the results at hand")
     claims.add_argument("--format", choices=("text", "markdown", "json"), default="text")
@@ -79,9 +97,17 @@ def _list(options: argparse.Namespace) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from monolib.run_figure import run_figure
+    from monolib.dry_run import dry_run
+    from monolib.run_figure import run_figure, run_part
 
-    folder = run_figure(options.figure, options.profile, options.set)
+    request = (options.figure, options.profile, options.set)
+    if options.dry_run:
+        print(dry_run(*request, options.only, options.scheduler))
+        return 0
+    if options.only:
+        print(run_part(*request, options.only, options.scheduler))
+        return 0
+    folder = run_figure(*request, options.scheduler)
     claims = [(folder.parent.name, claim) for claim in read_claims(folder / "claims.json")]
     print(format_claims(claims, "text"))
     print(f"\nresults: {folder}")

@@ -1,5 +1,6 @@
 """The data of Figs. 2, 4 and 6: one training pool per K and seed, nested prefixes of it, and a test set (A.2, A.3)."""
 
+import functools
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
@@ -9,6 +10,12 @@ from monolib.random_streams import generator
 
 POOL_POINTS = 200_000
 LINK_SEED, POOL_SEED, TEST_SEED = 1000, 12345, 54321  # of the paper's seed r, plus r; the first is the model's too
+
+
+@functools.cache
+def _law(n_clusters: int, link_seed: int) -> ClusteredLaw:
+    """Placing the centers takes a while, and a sweep asks for every cell's law several times."""
+    return mixed_link_law(n_clusters, link_seed=link_seed)
 
 
 class MixedLinkDraw(NamedTuple):
@@ -47,7 +54,7 @@ class MixedLinkData:
 
     def law(self) -> ClusteredLaw:
         """The mixed-link law of K and r."""
-        return mixed_link_law(self.n_clusters, link_seed=self.model_seed)
+        return _law(self.n_clusters, self.model_seed)
 
     def draw(self) -> MixedLinkDraw:
         """Law, training prefix and test set; float64, deterministic."""

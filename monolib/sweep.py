@@ -46,7 +46,7 @@ def run_cells(
     require_writable(store.folder)
     unique = list({cell.key: cell for cell in cells}.values())
     missing = [cell for cell in unique if store.read(cell) is None]
-    groups = _groups(missing, stack)
+    groups = grouped_cells(missing, stack)
     if scheduler is None or not groups:
         with _progress_bar(unique, missing, store):
             _compute_here(groups, store, resolve_device(device), n_jobs)
@@ -81,7 +81,7 @@ def _present(record: CellRecord | None, cell: Cell) -> CellRecord:
     return record
 
 
-def _groups(cells: Sequence[Cell], stack: int) -> list[list[Cell]]:
+def grouped_cells(cells: Sequence[Cell], stack: int) -> list[list[Cell]]:
     """Cells in groups of at most `stack` that can be computed together; long ones first, so no worker idles at last."""
     ordered = sorted(cells, key=lambda cell: (-_work(cell), _stack_key(cell), cell.key))
     alike = [list(group) for _, group in groupby(ordered, key=lambda cell: (-_work(cell), _stack_key(cell)))]

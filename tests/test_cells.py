@@ -16,7 +16,7 @@ from monolib.cells import Cell, CellRecord, CellStore
 from monolib.devices import resolve_device
 from monolib.errors import UserError
 from monolib.fig1.runs import planned_runs
-from monolib.sweep import _groups, run_cells
+from monolib.sweep import grouped_cells, run_cells
 
 
 def some_record():
@@ -125,7 +125,7 @@ def test_finished_cells_are_not_computed_again_and_a_damaged_one_is(tmp_path, sm
 def test_groups_keep_unlike_networks_apart_and_respect_the_stack(smoke):
     parameters = smoke(seeds=[0, 1, 2])
     cells = [run.cell for run in planned_runs(parameters)]
-    groups = _groups(cells, stack=4)
+    groups = grouped_cells(cells, stack=4)
     assert sorted(c.key for g in groups for c in g) == sorted(c.key for c in cells)
     assert max(map(len, groups)) == 4
     for group in groups:

@@ -27,7 +27,7 @@ class PlannedFit:
     @property
     def labels(self) -> Labels:
         """What `--only` selects by."""
-        n = self.cell.config["n_train"]
+        n = self.cell.config["data"]["n_train"]
         return {"part": self.part, "method": self.method, "K": self.n_clusters, "n": n, "seed": self.seed}
 
 
