@@ -43,7 +43,7 @@ benchmark: .venv/installed
 lock:
 	rm -rf .venv-lock
 	$(PYTHON) -m venv .venv-lock
-	.venv-lock/bin/python -m pip install --quiet --editable ".[test,bench]" "setuptools>=77"
+	.venv-lock/bin/python -m pip install --quiet --editable ".[test,bench,dask]" "setuptools>=77"
 	.venv-lock/bin/python -m pip freeze --all --exclude-editable --exclude pip | sed 's/+cpu$$//' > requirements.lock
 	rm -rf .venv-lock
 

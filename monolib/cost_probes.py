@@ -119,6 +119,8 @@ def kernel_cost(cells: Sequence[Cell], device: str) -> Cost:
     (cell,) = cells
     data, config = kernel_cells.cell_data(cell), kernel_cells.fit_config(cell, device)
     method, dim = cell.config["method"], data.law().dim
+    if method == "curve":
+        config = replace(config, n_updates=0, solver="eigenpro")
     parts = data.n_clusters if method == "oracle" else 1
     n = max(data.n_train // parts, 1)
     solver = "exact" if config.uses_exact(n) else f"EigenPro, {config.eigenpro.max_epochs} epochs"
@@ -187,7 +189,7 @@ def _fit_seconds(n: int, config: RFMConfig, keep: bool, rates: _Rates) -> float:
         fit = pairs * rates.gram + pairs * n * rates.solve
     else:
         subsample = min(n, config.eigenpro.subsample or default_subsample(n))
-        epochs = config.eigenpro.max_epochs + 1  # the full error at the end is one more pass
+        epochs = config.eigenpro.max_epochs * (2 if config.eigenpro.evaluate_every_epoch else 1) + 1  # with full errors
         passes = pairs * (rates.product + epochs * rates.kept if keep else epochs * rates.product)
         fit = passes + float(subsample) ** 2 * rates.gram + float(subsample) ** 3 * rates.eigen
     bandwidth = float(min(n, config.bandwidth_points)) ** 2 * rates.gram

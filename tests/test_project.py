@@ -25,7 +25,7 @@ def locked(root):
 def declared(root):
     project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
-    return [Requirement(text) for text in project["dependencies"] + extras["test"] + extras["bench"]]
+    return [Requirement(text) for text in project["dependencies"] + extras["test"] + extras["bench"] + extras["dask"]]
 
 
 def test_lock_pins_every_declared_dependency_at_an_allowed_version(root):
