@@ -46,6 +46,7 @@ def connected_cluster(address: str, store: CellStore, device: str) -> Iterator[C
     device: "auto", "cpu" or "cuda", found on each worker.  Raises UserError when the scheduler cannot be reached, or a
     worker has another version of the code or not the device.
     """
+    logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # a lost connection is told below, in one line
     client = _connect(address)
     try:
         with _token(store.folder) as token:
