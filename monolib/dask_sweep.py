@@ -202,7 +202,12 @@ class _Cluster:
         if isinstance(facts, Exception):
             problem = f"{type(facts).__name__}: {facts}" if not isinstance(facts, UserError) else str(facts)
         else:
-            problem = _difference(code_version(), facts["code"])
+            here, there = code_version(), facts["code"]
+            differs = [name for name in here if here[name] != there[name] and None not in (here[name], there[name])]
+            problem = f"has {_code(there)}, this machine has {_code(here)}; update one of them" if differs else ""
+            if differs == ["uncommitted_changes"]:  # an edit since the worker started, perhaps of something else
+                logger.warning("worker %s: %s", worker, problem)
+                problem = ""
             self.usable |= {} if problem else {worker: facts["shares_cache"]}
         if problem:
             self.refused[worker] = f"worker {worker}: {' '.join(problem.split())}"
@@ -253,13 +258,6 @@ class _Cluster:
     def _cancel(self, futures: Sequence[Future | None]) -> None:
         with suppress(OSError, TimeoutError):
             self.client.cancel(futures, force=True)
-
-
-def _difference(here: Mapping[str, Any], there: Mapping[str, Any]) -> str:
-    """How a worker's code differs from the client's; empty when it does not, as far as one can tell."""
-    if any(here[name] != there[name] and None not in (here[name], there[name]) for name in here):
-        return f"has {_code(there)}, this machine has {_code(here)}; update one of them"
-    return ""
 
 
 def _code(version: Mapping[str, Any]) -> str:

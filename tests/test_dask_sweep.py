@@ -190,6 +190,14 @@ def test_workers_with_other_code_are_named_before_any_work(lasting, cells, tmp_p
         assert "this machine has monolib 9.9.9, commit" in line
 
 
+def test_an_edit_since_a_worker_started_is_a_warning(lasting, tmp_path, monkeypatch, caplog, smoke):
+    here = code_version() | {"uncommitted_changes": not code_version()["uncommitted_changes"]}
+    monkeypatch.setattr("monolib.dask_sweep.code_version", lambda: here)
+    (run,) = planned_runs(smoke(architectures=["reglu"], variations=[], steps_reglu=10))
+    run_cells([run.cell], CellStore(tmp_path), device="cpu", scheduler=lasting.address)
+    assert "with uncommitted changes" in caplog.text
+
+
 def test_ctrl_c_ends_the_tasks_keeps_the_checkpoints_and_goes_on_later(lasting, tmp_path, root):
     store = CellStore(tmp_path / "cells")
     client = start_client(root, store, lasting.address, 200_000)
