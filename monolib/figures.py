@@ -10,6 +10,8 @@ from monolib.cells import Cell
 from monolib.errors import UserError
 from monolib.fig1.parameters import Fig1Parameters
 from monolib.fig1.runs import planned_runs
+from monolib.fig2.parameters import Fig2Parameters
+from monolib.fig2.runs import fig2_cells
 from monolib.kernel_path.parameters import KernelsParameters
 from monolib.kernel_path.runs import planned_fits
 from monolib.parameter_files import FigureParameters
@@ -54,8 +56,15 @@ FIGURES = {
         model=KernelsParameters,
         labelled_cells=lambda parameters: [(fit.labels, fit.cell) for fit in planned_fits(parameters)],
     ),
+    "fig2": FigureEntry(
+        name="fig2",
+        title="Figures 2 and 6: networks jointly learn clusters and local rules",
+        notebook="03_joint_learning",
+        model=Fig2Parameters,
+        cells=lambda parameters: fig2_cells(parameters),
+    ),
 }
-DRAWN_BY = {"fig5": "fig1"}  # figures without a notebook of their own
+DRAWN_BY = {"fig5": "fig1", "fig6": "fig2"}  # figures without a notebook of their own
 
 
 def figure_entry(name: str) -> FigureEntry:

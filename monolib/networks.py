@@ -142,10 +142,13 @@ class Network:
         return np.concatenate([self._predict(x[i : i + rows]) for i in range(0, len(x), rows)])
 
     def _predict(self, x: np.ndarray) -> np.ndarray:
+        return self.neuron_outputs(x) @ self.readout.astype(float) + self.output_bias
+
+    def neuron_outputs(self, x: np.ndarray) -> np.ndarray:
+        """Hidden layer h_j(x), (n, m) float64: φ(w_j·x + b_j), gated φ(g_j·x + b_g,j) (w_j·x + b_j)."""
         hidden = np.asarray(x, float) @ self.weight.T + self.bias
         gate = hidden if self.gate is None else np.asarray(x, float) @ self.gate.T + self.gate_bias
         slope, scratch = torch.empty(2, *gate.shape, dtype=torch.float64)
         value = torch.from_numpy(gate.copy())
         ARCHITECTURES[self.architecture].activation(value, slope, scratch)
-        neurons = value.numpy() if self.gate is None else value.numpy() * hidden
-        return neurons @ self.readout.astype(float) + self.output_bias
+        return value.numpy() if self.gate is None else value.numpy() * hidden

@@ -31,6 +31,11 @@ OUTCOMES = {
         ("errors", "summary", "metrics", "entries", "curves", "variations"),
         "| K.4 |",
     ),
+    "fig2": (
+        ("fig2", "fig6", "one_cell"),
+        ("curves", "variations", "one_cell"),
+        "| F6.b |",
+    ),
 }
 
 

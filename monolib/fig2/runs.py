@@ -42,3 +42,8 @@ def variation_runs(p: Fig2Parameters) -> list[VariationRun]:
         config = replace(network_config(p, architecture), seed=data.model_seed, **variation.model_dump())
         runs.append(VariationRun(architecture, variation, pool_network_cell(data, config)))
     return runs
+
+
+def fig2_cells(p: Fig2Parameters) -> list[Cell]:
+    """Every cell of the figure: the grid, then the variations."""
+    return [run.cell for run in grid_runs(p)] + [run.cell for run in variation_runs(p)]

@@ -6,17 +6,9 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullLocator
 
-from monolib.plot_style import STYLE
+from monolib.plot_style import METHOD_COLORS, STYLE
 
-COLORS = {"laplace": "#7f7f7f", "rfm": "#1f77b4", "oracle_laplace": "#e08214", "oracle_rfm": "#d62728"}
-NAMES = {
-    "laplace": "global Laplace",
-    "rfm": "global RFM, last iteration",
-    "rfm_envelope": "global RFM, smallest test MSE",
-    "oracle_laplace": "oracle Laplace",
-    "oracle_rfm": "oracle RFM",
-}
-CURVE_COLORS = {"EigenPro": "#1f77b4", "gradient descent": "#d62728", "exact": "0.3"}
+CURVE_COLORS = {"EigenPro": "#8c564b", "gradient descent": "#bcbd22", "exact": "0.3"}
 
 
 def draw_metrics(entries: pd.DataFrame, clusters: list[int], directions: dict[int, np.ndarray]) -> Figure:
@@ -69,8 +61,9 @@ def draw_errors(errors: pd.DataFrame, noise_std: float) -> Figure:
             for method, key, style in (("global", "rfm", "o-"), ("oracle", "oracle_rfm", "s--")):
                 own = errors[(errors["n_clusters"] == k) & (errors["method"] == method)]
                 spread = own.groupby("iteration")["test_mse"].agg(["mean", "min", "max"])
-                axis.plot(spread.index, spread["mean"], style, color=COLORS[key], label=f"{method} RFM", ms=4)
-                axis.fill_between(spread.index, spread["min"], spread["max"], color=COLORS[key], alpha=0.15, lw=0)
+                color = METHOD_COLORS[key]
+                axis.plot(spread.index, spread["mean"], style, color=color, label=f"{method} RFM", ms=4)
+                axis.fill_between(spread.index, spread["min"], spread["max"], color=color, alpha=0.15, lw=0)
             axis.axhline(noise_std**2, color="0.4", ls=":", label="label noise σ²")
             axis.set_title(f"K = {k}")
             axis.set_xlabel("metric updates")
@@ -94,8 +87,8 @@ def draw_learned(metrics: pd.DataFrame) -> Figure:
     with plt.rc_context(STYLE):
         figure, axes = plt.subplots(1, 3, figsize=(8.6, 2.7), layout="constrained")
         for axis, (name, label) in zip(axes, panels.items(), strict=True):
-            axis.plot(last["n_clusters"], last[name], "o", color=COLORS["rfm"], ms=4, alpha=0.7)
-            axis.plot(last.groupby("n_clusters")[name].mean(), "-", color=COLORS["rfm"], lw=1)
+            axis.plot(last["n_clusters"], last[name], "o", color=METHOD_COLORS["rfm"], ms=4, alpha=0.7)
+            axis.plot(last.groupby("n_clusters")[name].mean(), "-", color=METHOD_COLORS["rfm"], lw=1)
             axis.set_xscale("log")
             axis.xaxis.set_major_locator(FixedLocator(clusters))
             axis.xaxis.set_minor_locator(NullLocator())
