@@ -11,7 +11,7 @@ from monolib.errors import UserError
 from monolib.fig1.parameters import Fig1Parameters
 from monolib.fig1.runs import planned_runs
 from monolib.fig2.parameters import Fig2Parameters
-from monolib.fig2.runs import fig2_cells
+from monolib.fig2.runs import labelled_cells as fig2_labelled_cells
 from monolib.kernel_path.parameters import KernelsParameters
 from monolib.kernel_path.runs import planned_fits
 from monolib.parameter_files import FigureParameters
@@ -61,7 +61,7 @@ FIGURES = {
         title="Figures 2 and 6: networks jointly learn clusters and local rules",
         notebook="03_joint_learning",
         model=Fig2Parameters,
-        cells=lambda parameters: fig2_cells(parameters),
+        labelled_cells=fig2_labelled_cells,
     ),
 }
 DRAWN_BY = {"fig5": "fig1", "fig6": "fig2"}  # figures without a notebook of their own
