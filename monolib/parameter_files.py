@@ -41,6 +41,11 @@ class FigureParameters(BaseModel):
         resolve_device(self.device)
         return self
 
+    @property
+    def computes_missing_cells(self) -> bool:
+        """Whether a run computes what the cache lacks."""
+        return True
+
     def identity(self) -> dict[str, object]:
         """The parameters that fix the results."""
         return {name: value for name, value in self.model_dump().items() if name not in EXECUTION}

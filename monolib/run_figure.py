@@ -75,10 +75,9 @@ def run_figure(name: str, profile: str, assignments: Sequence[str] = (), schedul
     parameters = figure_parameters(entry, profile, assignments)
     folder = results_path(entry, parameters)
     results = ResultsFolder(folder, parameters.identity())
-    seconds = _compute(entry.cells(parameters), parameters, scheduler)
-    print(
-        f"{len(entry.cells(parameters))} cells are there after {seconds:.0f} s; executing {entry.notebook}", flush=True
-    )
+    seconds = _compute(entry.cells(parameters), parameters, scheduler) if parameters.computes_missing_cells else 0.0
+    done, total = computed_cells(entry, parameters)
+    print(f"{done} of {total} cells are there after {seconds:.0f} s; executing {entry.notebook}", flush=True)
     _execute(entry, parameters, results.folder)
     return folder
 

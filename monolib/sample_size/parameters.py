@@ -80,6 +80,11 @@ class SampleSizeParameters(FigureParameters):
             raise ValueError(f"min_steps={self.min_steps}: must be at most max_steps={self.max_steps}")
         return self
 
+    @property
+    def computes_missing_cells(self) -> bool:
+        """Whether a run computes what the cache lacks."""
+        return not self.only_finished
+
     def learning_rate(self, architecture: str) -> float:
         """η of an architecture before decay."""
         return float(getattr(self, f"learning_rate_{architecture}"))
