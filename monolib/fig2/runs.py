@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from itertools import product
 
-from monolib.cell_selection import LabelledCell
+from monolib.cell_selection import LabelledCell, Labels
 from monolib.cells import Cell
 from monolib.fig2.parameters import Fig2Parameters
 from monolib.mixed_link_data import MixedLinkData
@@ -48,7 +48,7 @@ def variation_runs(p: Fig2Parameters) -> list[VariationRun]:
 def labelled_cells(p: Fig2Parameters) -> list[LabelledCell]:
     """Every cell of the figure with the labels that --only selects by: the grid, then the variations."""
     grid: list[LabelledCell] = [({"part": "grid", **run.labels}, run.cell) for run in grid_runs(p)]
-    page = {"part": "variation", "K": p.page_clusters, "n": p.page_size, "seed": p.page_seed}
+    page: Labels = {"part": "variation", "K": p.page_clusters, "n": p.page_size, "seed": p.page_seed}
     varied: list[LabelledCell] = [
         ({**page, "method": run.architecture, **run.variation.model_dump()}, run.cell) for run in variation_runs(p)
     ]
