@@ -70,7 +70,15 @@ def draw_one_cell(contributions: np.ndarray, clusters: pd.DataFrame, title: str)
     with plt.rc_context(STYLE):
         figure, (left, right) = plt.subplots(1, 2, figsize=(9.0, 3.4), width_ratios=[1.7, 1], layout="constrained")
         k = len(contributions)
-        image = left.imshow(shares, aspect="auto", cmap="magma_r", vmin=0, vmax=1, extent=(0, len(neurons), k, 0))
+        image = left.imshow(
+            shares,
+            aspect="auto",
+            interpolation="nearest",
+            cmap="magma_r",
+            vmin=0,
+            vmax=1,
+            extent=(0, len(neurons), k, 0),
+        )
         left.set_yticks(np.arange(k) + 0.5, [str(c) for c in range(k)]) if k <= 20 else None
         left.set_xlabel("active neurons, sorted by the cluster they contribute most to")
         left.set_ylabel("true cluster")
