@@ -246,7 +246,7 @@ inside.round(4) if source else None
 # The same cell with other choices, one network each:
 
 # %%
-varied, varied_records = available_runs(runs.variation_runs(parameters), store, parameters)
+varied, varied_records = available_runs(runs.variation_runs(parameters), store, parameters, needed=False)
 variations = tables.variations_table(varied, varied_records)
 display(variations if len(variations) else Markdown("*No variations in this profile.*"))
 

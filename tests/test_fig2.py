@@ -12,7 +12,7 @@ from monolib.errors import UserError
 from monolib.fig2 import claims, one_cell, tables
 from monolib.fig2.paper import PAPER_SIZE, size_differences
 from monolib.fig2.parameters import Fig2Parameters
-from monolib.fig2.runs import fig2_cells, grid_runs, variation_runs
+from monolib.fig2.runs import grid_runs, labelled_cells, variation_runs
 from monolib.figures import parameter_file
 from monolib.kernel_cells import kernel_cell
 from monolib.local_predictors import fit_local
@@ -21,6 +21,7 @@ from monolib.network_cells import cell_law, n_train, pool_network_cell, trained_
 from monolib.networks import Network
 from monolib.parameter_files import check_parameters, read_yaml
 from monolib.rfm import RFMConfig
+from monolib.run_figure import run_figure, run_part
 from monolib.sample_size.finished import available_runs
 from monolib.sample_size.overlay import overlay_statistics
 from monolib.sample_size.paired import paired_difference
@@ -215,7 +216,7 @@ def test_variations_start_with_the_grid_setting():
     assert len(runs) == len(p.variation_architectures) * (1 + len(p.variations))
     grid = {run.cell.key for run in grid_runs(p)}
     assert [run.cell.key in grid for run in runs] == [True, False, False, False] * 2
-    assert len({cell.key for cell in fig2_cells(p)}) == len(grid) + 6
+    assert len({cell.key for _, cell in labelled_cells(p)}) == len(grid) + 6
 
 
 # --- inside one cell ---
@@ -365,3 +366,17 @@ def test_endings_count_every_network(computed):
     endings = tables.endings_table(curves)
     reasons = [name for name in endings.columns if name not in ("method", "n_clusters", "median_steps")]
     assert endings[reasons].to_numpy().sum() == curves["method"].isin(tables.NETWORKS).sum()
+
+
+def test_a_part_is_computed_and_drawn(tmp_path):
+    """`--only` computes some kernel fits, `only_finished` draws them: no network is there, and nothing is computed."""
+    folders = [f"results_folder={tmp_path / 'results'}", f"cache_folder={tmp_path / 'cells'}"]
+    told = run_part("fig2", "smoke", [*folders, "n_jobs=1"], ["method=global,seed=0"])
+    assert told.startswith("4 selected cells are there")
+    folder = run_figure("fig2", "smoke", [*folders, "only_finished=true"])
+    curves = pd.read_csv(folder / "curves.csv")
+    # for K = 1 the oracle is the same cell
+    assert set(curves.loc[curves["n_clusters"] == 3, "method"]) == {"laplace", "rfm", "rfm_envelope", "bayes"}
+    assert set(curves.loc[curves["n_clusters"] == 1, "method"]) >= {"oracle_laplace", "oracle_rfm"}
+    assert len(list((tmp_path / "cells").glob("*.json"))) == 4
+    assert "not run at this size" in (folder / "claims.json").read_text()
