@@ -13,6 +13,8 @@ from monolib.kernel_path.parameters import KernelsParameters
 from monolib.kernel_path.runs import planned_fits
 from monolib.parameter_files import FigureParameters
 from monolib.project_paths import project_root
+from monolib.theorem1.parameters import Theorem1Parameters
+from monolib.theorem1.runs import planned_cells as theorem1_cells
 
 
 @dataclass(frozen=True)
@@ -46,8 +48,15 @@ FIGURES = {
         model=KernelsParameters,
         cells=lambda parameters: [fit.cell for fit in planned_fits(parameters)],
     ),
+    "theorem1": FigureEntry(
+        name="theorem1",
+        title="Theorem 1 and Figure 7 (§4.1, B.1): neurons specialise, lemma by lemma",
+        notebook="05_theorem1_specialization",
+        model=Theorem1Parameters,
+        cells=lambda parameters: [cell for part in theorem1_cells(parameters).values() for cell in part],
+    ),
 }
-DRAWN_BY = {"fig5": "fig1"}  # figures without a notebook of their own
+DRAWN_BY = {"fig5": "fig1", "fig7": "theorem1"}  # figures without a notebook of their own
 
 
 def figure_entry(name: str) -> FigureEntry:
