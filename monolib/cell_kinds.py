@@ -6,6 +6,7 @@ from typing import NamedTuple
 from monolib import kernel_cells, network_cells
 from monolib.cells import Cell, CellStore
 from monolib.theorem1 import cells as theorem1_cells
+from monolib.theorem2 import cells as theorem2_cells
 
 
 class CellKind(NamedTuple):
@@ -21,4 +22,5 @@ CELL_KINDS: dict[str, CellKind] = {
     "network": CellKind(network_cells.compute_network_cells, network_cells.stack_key, network_cells.training_work),
     "kernel": CellKind(kernel_cells.compute_kernel_cells, kernel_cells.stack_key, kernel_cells.fit_work),
     "theorem1": CellKind(theorem1_cells.compute_theorem1_cells, theorem1_cells.stack_key, theorem1_cells.theorem1_work),
+    "theorem2": CellKind(theorem2_cells.compute_theorem2_cells, theorem2_cells.stack_key, theorem2_cells.theorem2_work),
 }

@@ -15,6 +15,8 @@ from monolib.parameter_files import FigureParameters
 from monolib.project_paths import project_root
 from monolib.theorem1.parameters import Theorem1Parameters
 from monolib.theorem1.runs import planned_cells as theorem1_cells
+from monolib.theorem2.parameters import Theorem2Parameters
+from monolib.theorem2.runs import planned_cells as theorem2_cells
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,13 @@ FIGURES = {
         notebook="05_theorem1_specialization",
         model=Theorem1Parameters,
         cells=lambda parameters: [cell for part in theorem1_cells(parameters).values() for cell in part],
+    ),
+    "theorem2": FigureEntry(
+        name="theorem2",
+        title="Theorem 2 (§4.2, B.2): networks against kernels and RFM, lemma by lemma",
+        notebook="06_theorem2_separation",
+        model=Theorem2Parameters,
+        cells=lambda parameters: [cell for part in theorem2_cells(parameters).values() for cell in part],
     ),
 }
 DRAWN_BY = {"fig5": "fig1", "fig7": "theorem1"}  # figures without a notebook of their own

@@ -230,10 +230,11 @@ results.show_figure("flows", plots.draw_flows(flows, maximum))
 results.show_figure("alignment", plots.draw_alignment(flows, maximum[1]))
 
 # %% [markdown]
-# *How early is early?* A neuron that starts with a small $|\Phi(\omega^0)|$ waits long. At fixed $K$ a random start has
-# $b_c^2\approx R^2/2K$, hence $\Phi(\omega^0)\sim e^{-R^2/4K}$, and the time to specialise grows like $e^{R^2/4K}$ for
-# the median neuron, and much more for the slowest. Theorem 1 fixes $R$ first, so this contradicts nothing; but for
-# clusters that are well separated at fixed $K$, the time $T_\delta$ that it speaks of is astronomically long.
+# *How early is early?* A neuron that starts with a small $|\Phi(\omega^0)|$ waits long. The median neuron has some cluster
+# with $|b_c|$ near 1, where the correlation is not small, and its time grows slowly with $R$. But Theorem 1 is about
+# *every* neuron, and its $T_\delta$ is the time of the slowest: one whose $b_c$ all have their typical size
+# $b_c^2\approx R^2/2K$ has $\Phi(\omega^0)\sim e^{-R^2/4K}$. The theorem fixes $R$ first, so this contradicts nothing;
+# but at fixed $K$ the better the clusters are separated, the longer $T_\delta$, without bound.
 
 # %%
 times = tables.times_table(parts)

@@ -61,8 +61,8 @@ class Theorem1Parameters(FigureParameters):
             values = getattr(self, name)
             if values != sorted(set(values), reverse=True):
                 raise ValueError(f"{name}={values}: must be descending without repeats")
-        if len([r for r in self.separations if r >= 4]) < 2:
-            raise ValueError(f"separations={self.separations}: must hold two numbers ≥ 4, for the slope in R")
+        if len([r for r in self.separations if r >= 8]) < 2:
+            raise ValueError(f"separations={self.separations}: must hold two numbers ≥ 8, for the slope in R")
         if max(self.cover_widths) > self.n_labels:
             raise ValueError(f"cover_widths={self.cover_widths}: must not exceed n_labels={self.n_labels}")
         return self

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch
+from matplotlib.ticker import FixedLocator, NullLocator
 
 from monolib.lemma_checks import slope
 from monolib.links import FloatArray
@@ -101,14 +102,14 @@ def draw_coverage(coverage: pd.DataFrame, n_clusters: int) -> Figure:
 
 
 def draw_off_component(ascents: pd.DataFrame) -> Figure:
-    """Component off v_c of the ends, and 1 − |b*|, against R in log-log with fitted slopes (R ≥ 4)."""
+    """Component off v_c of the ends, and 1 − |b*|, against R in log-log with fitted slopes (R ≥ 8)."""
     with plt.rc_context(STYLE):
         figure, axis = plt.subplots(figsize=(5.2, 3.6), layout="constrained")
         mean = ascents.groupby("separation").agg({"off_component": "mean", "offset": "mean"})
         series = {"off_component": (mean["off_component"], r"$\|\omega-\langle\omega,v_J\rangle v_J\|$, measured")}
         series["offset"] = (1 - mean["offset"], r"$1-|b^\star|$, closed form")
         for (values, label), color, marker in zip(series.values(), ("#d62728", "#1f77b4"), "os", strict=True):
-            large = values[values.index >= 4]
+            large = values[values.index >= 8]
             fitted = slope(list(large.index), list(large))
             axis.plot(values.index, values, marker, color=color, ms=5, label=f"{label}; slope {fitted:.3f}")
             line = large.iloc[-1] * (np.array(values.index) / large.index[-1]) ** fitted
@@ -133,6 +134,9 @@ def draw_tracking(tracking: pd.DataFrame, theorem: pd.DataFrame, delta: float, s
             axis.legend(loc="upper left")
         axes[0].set(xlabel=r"initial size $\varepsilon$", title="random neurons")
         axes[1].set(xlabel="neurons m", title="copies of one neuron")
+        axes[1].xaxis.set_major_locator(FixedLocator(sorted(tracking.loc[tracking["part"] == "widths", "width"])))
+        axes[1].xaxis.set_major_formatter("{x:g}")
+        axes[1].xaxis.set_minor_locator(NullLocator())
         axes[2].plot(
             theorem["epsilon"], theorem["largest_distance"], "o-", color="#1f77b4", ms=5, label="largest of the neurons"
         )
@@ -149,19 +153,19 @@ def draw_tracking(tracking: pd.DataFrame, theorem: pd.DataFrame, delta: float, s
 
 
 def draw_times(times: pd.DataFrame, n_clusters: int) -> Figure:
-    """Time to specialise against R², with the growth e^{R²/4K} of 1/φ(b) at a typical start b² = R²/2K."""
+    """Time to specialise against R², beside e^{R²/4K}, the growth of 1/φ(b) at a start with all b_c² = R²/2K."""
     with plt.rc_context(STYLE):
         figure, axis = plt.subplots(figsize=(5.2, 3.4), layout="constrained")
         square = times["separation"] ** 2
         for name, label, color in (
             ("median", "median neuron", "#1f77b4"),
-            ("quantile_90", "slowest tenth from", "#e08214"),
+            ("quantile_90", "90 % quantile", "#e08214"),
             ("largest", "slowest neuron", "#d62728"),
         ):
             axis.plot(square, times[name], "o-", ms=4, lw=1, color=color, label=label)
         axis.plot(
             square,
-            times["median"].min() * np.exp(square / (4 * n_clusters)),
+            times["largest"].min() * np.exp(square / (4 * n_clusters)),
             ":",
             color="0.3",
             label=r"$\propto e^{R^2/4K}$",
@@ -197,14 +201,15 @@ def draw_dependencies(verdicts: Mapping[str, bool], checks: pd.DataFrame) -> Fig
     with plt.rc_context(STYLE):
         figure, axis = plt.subplots(figsize=(8.2, 4.6), layout="constrained")
         for first, last in [*EDGES, DASHED]:
+            shrink = 46 if NODES[first][1] == NODES[last][1] else 32
             arrow = FancyArrowPatch(
                 NODES[first][:2],
                 NODES[last][:2],
                 arrowstyle="-|>",
                 mutation_scale=13,
                 color="0.35",
-                shrinkA=46,
-                shrinkB=46,
+                shrinkA=shrink,
+                shrinkB=shrink,
                 ls="--" if (first, last) == DASHED else "-",
             )
             axis.add_patch(arrow)
