@@ -31,6 +31,16 @@ OUTCOMES = {
         ("errors", "summary", "metrics", "entries", "curves", "variations"),
         "| K.4 |",
     ),
+    "theorem1": (
+        ("off_component", "flows", "alignment", "times", "coverage", "tracking", "sgd", "dependencies"),
+        ("checks", "controls", "ascents", "flows", "coverage", "tracking", "theorem", "times", "sgd"),
+        "| T1.9 |",
+    ),
+    "theorem2": (
+        ("metric", "energies", "bound", "kernels", "risks"),
+        ("checks", "controls", "kernel", "mlp", "bound", "comparison"),
+        "| T2.17 |",
+    ),
 }
 
 

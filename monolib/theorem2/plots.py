@@ -12,7 +12,14 @@ from monolib.theorem2.hermite import VARIANCE
 from monolib.theorem2.lower_bound import risk_lower_bound
 
 MLP_COLOR, KERNEL_COLOR, BOUND_COLOR = "#1f77b4", "#d62728", "0.25"
-FLOOR = 1e-6  # smallest risk that is drawn
+FLOOR = 5e-6  # smallest risk that is drawn
+
+
+def _metric_colors(kernel: pd.DataFrame) -> dict[str, tuple[float, ...]]:
+    """One colour per metric: the standard kernel's, then shades for RFM's ρ in ascending order."""
+    ratios = [metric for metric in kernel["metric"].unique() if metric != "standard"]
+    shades = plt.get_cmap("autumn")(np.linspace(0.0, 0.7, max(len(ratios), 1)))
+    return {"standard": (0.48, 0.2, 0.58)} | {m: tuple(shade) for m, shade in zip(ratios, shades, strict=False)}
 
 
 def draw_risks(kernel: pd.DataFrame, mlp: pd.DataFrame) -> Figure:
@@ -22,8 +29,7 @@ def draw_risks(kernel: pd.DataFrame, mlp: pd.DataFrame) -> Figure:
     """
     clusters = sorted(kernel["n_clusters"].unique())
     metrics = list(kernel["metric"].unique())
-    shades = plt.get_cmap("autumn")(np.linspace(0.0, 0.75, max(len(metrics) - 1, 1)))
-    colors = {"standard": "#7b3294"} | dict(zip(metrics[1:], shades, strict=False))
+    colors = _metric_colors(kernel)
     with plt.rc_context(STYLE):
         columns = min(len(clusters), 3)
         rows = -(-len(clusters) // columns)
@@ -67,19 +73,59 @@ def draw_risks(kernel: pd.DataFrame, mlp: pd.DataFrame) -> Figure:
             grid = np.geomspace(min(kernel.loc[kernel["n_clusters"] == k, "n_train"]), last, 80)
             axis.plot(
                 grid,
-                [max(risk_lower_bound(n, k), FLOOR) for n in grid],
+                [risk_lower_bound(n, k) for n in grid],
                 "--",
                 color=BOUND_COLOR,
                 label="lower bound for kernels (Lemma 16)",
             )
             axis.axhline(VARIANCE, color="0.6", ls=":", lw=1, label="constant predictor, Var g(G)")
-            axis.set(xscale="log", yscale="log", title=f"K = {k}", xlabel="training points n", ylim=(FLOOR / 2, 0.5))
+            axis.set(xscale="log", yscale="log", title=f"K = {k}", xlabel="training points n", ylim=(FLOOR, 0.5))
         for axis in list(axes.flat)[len(clusters) :]:
             axis.axis("off")
         for row in axes:
             row[0].set_ylabel("risk")
         handles, labels = next(a for a in axes.flat if len(a.get_lines())).get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=2)
+    return figure
+
+
+def draw_kernels(kernel: pd.DataFrame) -> Figure:
+    """The kernel methods alone, on a linear scale: risk against n for every metric, one panel per K, and the floors.
+
+    The smallest mean over the ridges; bars are ± 2 standard errors over the draws.
+    """
+    clusters = sorted(kernel["n_clusters"].unique())
+    colors = _metric_colors(kernel)
+    with plt.rc_context(STYLE):
+        figure, axes = plt.subplots(
+            1, len(clusters), figsize=(2.3 * len(clusters) + 0.8, 3.0), squeeze=False, sharey=True, layout="constrained"
+        )
+        for axis, k in zip(axes[0], clusters, strict=True):
+            for i, metric in enumerate(kernel["metric"].unique()):
+                own = kernel[(kernel["n_clusters"] == k) & (kernel["metric"] == metric)]
+                best = own.loc[own.groupby("n_train")["risk"].idxmin()].sort_values("n_train")
+                name = "standard, M = I" if metric == "standard" else f"RFM, ρ = {metric} α/K"
+                shift = 1.06**i  # side by side, so that the bars can be told apart
+                axis.errorbar(
+                    best["n_train"] * shift,
+                    best["risk"],
+                    2 * best["standard_error"],
+                    fmt="o-",
+                    ms=3.5,
+                    lw=1,
+                    color=colors[metric],
+                    label=name,
+                )
+            axis.axhline(VARIANCE, color="0.6", ls=":", lw=1, label="constant predictor")
+            axis.axhline(own["floor"].iloc[0], color="0.3", ls="--", lw=1, label="floor of Lemma 12 (ρ = 0)")
+            axis.set(xscale="log", title=f"K = {k}", xlabel="training points n")
+            axis.xaxis.set_major_locator(FixedLocator(sorted(own["n_train"].unique())))
+            axis.xaxis.set_major_formatter("{x:g}")
+            axis.xaxis.set_minor_locator(NullLocator())
+        axes[0, 0].set_ylabel("risk")
+        axes[0, 0].set_ylim(bottom=0.1)
+        handles, labels = axes[0, 0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower center", ncols=3)
     return figure
 
 
@@ -105,7 +151,7 @@ def draw_energies(coefficients: FloatArray, energies: dict[int, FloatArray]) -> 
         figure, axes = plt.subplots(1, 2, figsize=(8.4, 3.2), layout="constrained")
         r = np.arange(1, len(coefficients))
         axes[0].plot(r, np.square(coefficients[1:]), "o", ms=3, color=MLP_COLOR, label=r"$\hat g_r^2$")
-        axes[0].plot(r, 0.1 * r**-2.5, "-", color="0.5", lw=1, label=r"$\propto r^{-5/2}$")
+        axes[0].plot(r, 0.6 * r**-2.5, "-", color="0.5", lw=1, label=r"$\propto r^{-5/2}$")
         axes[0].set(xscale="log", yscale="log", xlabel="Hermite order r", ylabel="energy of g at order r")
         axes[0].set_ylim(bottom=1e-9)
         axes[0].legend()
@@ -119,7 +165,7 @@ def draw_energies(coefficients: FloatArray, energies: dict[int, FloatArray]) -> 
                 label=f"K = {k}",
             )
         axes[1].set(xlabel="Hermite order r", ylabel=r"$\alpha_{r,K}$, harmonic share", ylim=(0, 1.03))
-        axes[1].legend(ncols=2)
+        axes[1].legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
     return figure
 
 
