@@ -18,6 +18,8 @@ from monolib.links import FloatArray
 from monolib.theorem1.correlation import coordinates, tangent
 from monolib.theorem1.critical_points import specialised_maximum
 
+ARRIVED = 1e-7  # distance to a specialised maximum at which an orbit has ended
+
 
 @dataclass(frozen=True, eq=False)
 class Endpoints:
@@ -66,7 +68,7 @@ def classify(omega: FloatArray, sign: np.ndarray, separation: float) -> Endpoint
 def ascend(
     start: FloatArray, separation: float, length: float = 40.0, tolerance: float = 1e-9, sign: np.ndarray | None = None
 ) -> Endpoints:
-    """Ends of the ascent from unit vectors `start` (m, 2K), followed for `length` units of s.
+    """Ends of the ascent from unit vectors `start` (m, 2K): 1e-7 from maxima, or after `length` units of s.
 
     sign: ζ (m,); None is sign Φ(start), the sign that the flow selects (Lemma 7).  Raises UserError when the integrator
     gives up.  Source: Lemma 6.
@@ -79,7 +81,13 @@ def ascend(
         unit = omega / np.linalg.norm(omega, axis=1, keepdims=True)
         return ascent_field(unit, separation, zeta).ravel()
 
-    found = solve_ivp(field, (0.0, length), start.ravel(), "DOP853", [length], rtol=tolerance, atol=tolerance)
+    def remaining(_: float, state: FloatArray) -> float:
+        omega = state.reshape(shape)
+        unit = omega / np.linalg.norm(omega, axis=1, keepdims=True)
+        return float(classify(unit, zeta, separation).distance.max()) - ARRIVED
+
+    remaining.terminal = True  # type: ignore[attr-defined]
+    found = solve_ivp(field, (0.0, length), start.ravel(), "DOP853", events=remaining, rtol=tolerance, atol=tolerance)
     if not found.success:
         raise UserError(f"separation={separation}: the ascent could not be followed ({found.message})")
     omega = found.y[:, -1].reshape(shape)

@@ -154,7 +154,7 @@ def check_ascents(ends: Sequence[tuple[int, float, Ends]]) -> list[LemmaCheck]:
     scaled = max(float((e["off"] * r).max()) for _, r, e in ends)
     return [
         LemmaCheck("6", f"share of {total} ascents that end at no one-cluster maximum", lost / total, 0.0),
-        LemmaCheck("6", "largest distance of an end to ω* of Lemma 5", farthest, 1e-6),
+        LemmaCheck("6", "largest distance of an end to ω* of Lemma 5 (orbits are followed to 1e-7)", farthest, 1e-6),
         LemmaCheck(
             "T1", "component off v_c is O(1/R): slope in log R (R ≥ 8), off −1", abs(slope(large, off) + 1), 0.02
         ),
