@@ -63,7 +63,8 @@ def format_claims(rows: Sequence[tuple[str, Claim]], style: str) -> str:
     if style == "markdown":
         lines = ["| profile | id | claim | paper | here | size | verdict |", "|---|---|---|---|---|---|---|"]
         for profile, c in rows:
-            lines.append(f"| {profile} | {c.id} | {c.claim} | {c.paper} | {c.here} | {c.size} | **{c.verdict}** |")
+            cells = [profile, c.id, c.claim, c.paper, c.here, c.size, f"**{c.verdict}**"]
+            lines.append("| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |")
         return "\n".join(lines)
     return "\n\n".join(_block(profile, claim) for profile, claim in rows)
 

@@ -67,14 +67,19 @@ def _estimate(missing: list[Cell], store: CellStore, parameters: FigureParameter
     """Lines on time and memory."""
     device = resolve_device(parameters.device)
     with one_thread(device):
-        estimates = [_group_estimate(group, store, device) for group in grouped_cells(missing, parameters.stack)]
+        groups = grouped_cells([cell for cell in missing if CELL_KINDS[cell.kind].cost], parameters.stack)
+        estimates = [_group_estimate(group, store, device) for group in groups]
+    unmeasured = [cell.kind for cell in missing if not CELL_KINDS[cell.kind].cost]
+    notes = [f"  {unmeasured.count(kind):4d} × {kind}: not measured" for kind in dict.fromkeys(unmeasured)]
+    if not estimates:
+        return notes
     jobs = min(local_jobs(device, parameters.n_jobs), len(estimates))
     threads = "one thread a worker" if device == "cpu" else "one worker a device"
     lines = [
         f"measured on this machine ({device_name(device)}, {threads}); steps and epochs are upper limits, and cells "
         "that stop early take less:"
     ]
-    lines += _rows(estimates)
+    lines += _rows(estimates) + notes
     lines.append(_hours(estimates, jobs, cluster))
     lines.append(_memory(estimates, jobs, device))
     problems = dict.fromkeys(f"cannot run here: {e.cost.label}: {e.cost.problem}" for e in estimates if e.cost.problem)
@@ -82,7 +87,9 @@ def _estimate(missing: list[Cell], store: CellStore, parameters: FigureParameter
 
 
 def _group_estimate(group: list[Cell], store: CellStore, device: str) -> _Estimate:
-    cost = CELL_KINDS[group[0].kind].cost(group, device)
+    measure = CELL_KINDS[group[0].kind].cost
+    assert measure is not None
+    cost = measure(group, device)
     left = 1.0 - sum(map(store.share_done, group)) / len(group)
     return _Estimate(group, cost, left * cost.seconds)
 

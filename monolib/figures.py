@@ -16,6 +16,10 @@ from monolib.kernel_path.parameters import KernelsParameters
 from monolib.kernel_path.runs import planned_fits
 from monolib.parameter_files import FigureParameters
 from monolib.project_paths import project_root
+from monolib.theorem1.parameters import Theorem1Parameters
+from monolib.theorem1.runs import planned_cells as theorem1_cells
+from monolib.theorem2.parameters import Theorem2Parameters
+from monolib.theorem2.runs import planned_cells as theorem2_cells
 
 
 @dataclass(frozen=True)
@@ -63,8 +67,26 @@ FIGURES = {
         model=Fig2Parameters,
         labelled_cells=fig2_labelled_cells,
     ),
+    "theorem1": FigureEntry(
+        name="theorem1",
+        title="Theorem 1 and Figure 7 (§4.1, B.1): neurons specialise, lemma by lemma",
+        notebook="05_theorem1_specialization",
+        model=Theorem1Parameters,
+        labelled_cells=lambda parameters: [
+            ({"part": name}, cell) for name, part in theorem1_cells(parameters).items() for cell in part
+        ],
+    ),
+    "theorem2": FigureEntry(
+        name="theorem2",
+        title="Theorem 2 (§4.2, B.2): networks against kernels and RFM, lemma by lemma",
+        notebook="06_theorem2_separation",
+        model=Theorem2Parameters,
+        labelled_cells=lambda parameters: [
+            ({"part": name}, cell) for name, part in theorem2_cells(parameters).items() for cell in part
+        ],
+    ),
 }
-DRAWN_BY = {"fig5": "fig1", "fig6": "fig2"}  # figures without a notebook of their own
+DRAWN_BY = {"fig5": "fig1", "fig6": "fig2", "fig7": "theorem1"}  # figures without a notebook of their own
 
 
 def figure_entry(name: str) -> FigureEntry:

@@ -148,3 +148,36 @@ def mixed_link_law(
         noise_std=noise_std,
         balanced=True,
     )
+
+
+def theorem1_law(n_clusters: int, separation: float) -> ClusteredLaw:
+    """Law of Theorem 1 (§4.1, B.1), d = 2K: the first K axes are μ_c/R, the last K are v_c; no label noise.
+
+        x = μ_c + z,   z ~ N(0, I_2K),   y = h₃(v_cᵀz) = h₃(v_cᵀx),   h₃(t) = (t³ − 3t)/√6
+
+    separation: R.  Raises ValueError for n_clusters < 1.
+    """
+    return _block_law(n_clusters, separation, "hermite3", routing_std=1.0)
+
+
+def theorem2_law(n_clusters: int, separation: float = 1.0) -> ClusteredLaw:
+    """Law of Theorem 2 (§4.2, B.2), d = 2K: the routing block is exactly R e_c; no label noise.
+
+        x = [R e_c; z],   z ~ N(0, I_K),   y = f*(x) = g(z_c),   g(t) = t₊ − (t − 1)₊
+
+    separation: R.  Raises ValueError for n_clusters < 1.
+    """
+    return _block_law(n_clusters, separation, "clipped_ramp", routing_std=0.0)
+
+
+def _block_law(n_clusters: int, separation: float, link: str, routing_std: float) -> ClusteredLaw:
+    if n_clusters < 1:
+        raise ValueError(f"n_clusters={n_clusters}: must be an integer ≥ 1")
+    identity = np.eye(2 * n_clusters)
+    return ClusteredLaw(
+        centers=separation * identity[:n_clusters],
+        directions=identity[n_clusters:],
+        links=(link,) * n_clusters,
+        input_std=np.repeat([routing_std, 1.0], n_clusters),
+        noise_std=0.0,
+    )

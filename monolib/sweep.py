@@ -162,7 +162,8 @@ def _progress_bar(cells: Sequence[Cell], missing: Sequence[Cell], store: CellSto
             shares = [store.share_done(cell) for cell in missing]
             done = len(cells) - len(missing) + sum(share == 1.0 for share in shares)
             bar.set_description_str(f"{done}/{len(cells)} cells", refresh=False)
-            bar.n = 100.0 * sum(share * _work(cell) for share, cell in zip(shares, missing, strict=True)) / total
+            work = sum(share * _work(cell) for share, cell in zip(shares, missing, strict=True))
+            bar.n = min(100.0 * work / total, 100.0)  # rounding may exceed it
             bar.refresh()
             if ended:
                 return

@@ -62,7 +62,10 @@ def test_changed_parameters_get_a_folder_of_their_own(root):
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (["run", "fig9"], "monolib: figure='fig9': must be one of fig1, kernels, fig2, fig5, fig6"),
+        (
+            ["run", "fig9"],
+            "monolib: figure='fig9': must be one of fig1, kernels, fig2, theorem1, theorem2, fig5, fig6, fig7",
+        ),
         (
             ["run", "fig1", "--profile", "huge"],
             "monolib: profile='huge': must be one of smoke, small, paper for fig1",

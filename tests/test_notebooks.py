@@ -36,6 +36,16 @@ OUTCOMES = {
         ("curves", "variations", "one_cell"),
         "| F6.b |",
     ),
+    "theorem1": (
+        ("off_component", "flows", "alignment", "times", "coverage", "tracking", "sgd", "dependencies"),
+        ("checks", "controls", "ascents", "flows", "coverage", "tracking", "theorem", "times", "sgd"),
+        "| T1.9 |",
+    ),
+    "theorem2": (
+        ("metric", "energies", "bound", "kernels", "risks"),
+        ("checks", "controls", "kernel", "mlp", "bound", "comparison"),
+        "| T2.17 |",
+    ),
 }
 
 
