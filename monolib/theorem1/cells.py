@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from monolib.atomic_files import write_text
 from monolib.cells import Cell, CellRecord, CellStore
 from monolib.links import FloatArray
 from monolib.provenance import provenance
@@ -74,7 +73,7 @@ def _share_writer(store: CellStore, cell: Cell) -> Share:
         nonlocal last
         if time.monotonic() - last > 0.3:
             last = time.monotonic()
-            write_text(store.file(cell, "progress"), str(share))
+            store.report_share(cell, share)
 
     return write
 
