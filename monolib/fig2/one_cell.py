@@ -85,6 +85,7 @@ def draw_one_cell(contributions: np.ndarray, clusters: pd.DataFrame, title: str)
         left.set_title(title)
         figure.colorbar(image, ax=left, label="mean contribution / the neuron's largest")
         _draw_errors(right, clusters)
+        figure.legend(*right.get_legend_handles_labels(), loc="outside lower right", ncols=5, fontsize=8)
     return figure
 
 
@@ -98,4 +99,3 @@ def _draw_errors(axis: Axes, clusters: pd.DataFrame) -> None:
     axis.xaxis.set_major_locator(MaxNLocator(integer=True))
     axis.set_xlabel("true cluster")
     axis.set_ylabel("test MSE within the cluster")
-    axis.legend(fontsize=7)

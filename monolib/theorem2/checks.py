@@ -207,7 +207,7 @@ def check_limit(limit: Callable[[float], float] = limit_lower_bound) -> list[Lem
 def check_separation(kernel: pd.DataFrame, mlp: pd.DataFrame) -> list[LemmaCheck]:
     """Theorem 2 as measured: networks of path norm ≤ 3K against the kernels' bound and against the kernels run.
 
-    The paper's regime is n = K^A for every A > 2, where its own bounds separate only for very large K (Lemma 17): whether
+    The paper's regime is n = K^A for every A, with bounds that separate only for very large K (Lemma 17): whether
     the network is below the kernels' bound already at A = 2.5 is a row of its own.
     """
     inside = mlp[mlp["path_norm_over_3k"] <= 1]
