@@ -198,3 +198,16 @@ def _fit_seconds(n: int, config: RFMConfig, keep: bool, rates: _Rates) -> float:
 
 def _duration(seconds: float) -> str:
     return f"{1e3 * seconds:.3g} ms"
+
+
+def gated_cost(cells: Sequence[Cell], device: str) -> Cost:
+    """Cost of gated local fits (one cell a group): that of as many oracle fits, for gates of equal size.
+
+    The network is a cell of its own.
+    """
+    data, gates = cells[0].config["network"]["data"], cells[0].config["gates"]["n_gates"]
+    likewise = Cell(
+        "kernel", {"method": "oracle", "data": {**data, "n_clusters": gates}, "fit": cells[0].config["fit"]}
+    )
+    cost = kernel_cost([likewise], device)
+    return replace(cost, label=f"gated, {cost.label}")

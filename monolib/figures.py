@@ -12,6 +12,8 @@ from monolib.fig1.parameters import Fig1Parameters
 from monolib.fig1.runs import planned_runs
 from monolib.fig2.parameters import Fig2Parameters
 from monolib.fig2.runs import labelled_cells as fig2_labelled_cells
+from monolib.fig4.parameters import Fig4Parameters
+from monolib.fig4.runs import labelled_cells as fig4_labelled_cells
 from monolib.kernel_path.parameters import KernelsParameters
 from monolib.kernel_path.runs import planned_fits
 from monolib.parameter_files import FigureParameters
@@ -67,6 +69,13 @@ FIGURES = {
         model=Fig2Parameters,
         labelled_cells=fig2_labelled_cells,
     ),
+    "fig4": FigureEntry(
+        name="fig4",
+        title="Figures 3 and 4: the trained network's clusters, extracted and reused",
+        notebook="04_encoded_clusters",
+        model=Fig4Parameters,
+        labelled_cells=fig4_labelled_cells,
+    ),
     "theorem1": FigureEntry(
         name="theorem1",
         title="Theorem 1 and Figure 7 (§4.1, B.1): neurons specialise, lemma by lemma",
@@ -86,7 +95,8 @@ FIGURES = {
         ],
     ),
 }
-DRAWN_BY = {"fig5": "fig1", "fig6": "fig2", "fig7": "theorem1"}  # figures without a notebook of their own
+# figures without a notebook of their own
+DRAWN_BY = {"fig3": "fig4", "fig5": "fig1", "fig6": "fig2", "fig7": "theorem1"}
 
 
 def figure_entry(name: str) -> FigureEntry:

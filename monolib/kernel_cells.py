@@ -63,11 +63,12 @@ def fit_work(cell: Cell) -> float:
     config, n = fit_config(cell), cell_data(cell).n_train
     if cell.config["method"] == "oracle":
         clusters = cell_data(cell).n_clusters
-        return clusters * _work(config, max(n // clusters, 1))
-    return _work(config, n)
+        return clusters * rfm_work(config, max(n // clusters, 1))
+    return rfm_work(config, n)
 
 
-def _work(config: RFMConfig, n: int) -> float:
+def rfm_work(config: RFMConfig, n: int) -> float:
+    """Kernel evaluations and multiplications of one RFM of n points, up to a factor."""
     fits = config.n_updates + 1
     return fits * (n**3 / 120.0 + 30.0 * n**2 if config.uses_exact(n) else 10.0 * n**2 * config.eigenpro.max_epochs)
 

@@ -65,7 +65,17 @@ def fit_local(
     return LocalFits(fits, maps)
 
 
-def fit_gated(x: np.ndarray, y: np.ndarray, gates: Gates, config: RFMConfig, progress: bool = False) -> LocalFits:
-    """Local predictors in the gates' representations z_c(x) = G_c^{1/2} x (Eq. 14); empty gates get none."""
+def fit_gated(
+    x: np.ndarray,
+    y: np.ndarray,
+    gates: Gates,
+    config: RFMConfig,
+    progress: bool = False,
+    on_share: Callable[[float], None] | None = None,
+) -> LocalFits:
+    """Local predictors in the gates' representations z_c(x) = G_c^{1/2} x (Eq. 14); empty gates get none.
+
+    on_share: as in `fit_local`.
+    """
     roots = {int(c): metric_root(torch.from_numpy(gates.metrics[c])).numpy() for c in gates.occupied}
-    return fit_local(x, y, gates.assignment, config, roots, progress)
+    return fit_local(x, y, gates.assignment, config, roots, progress, on_share)

@@ -28,6 +28,7 @@ METHOD_COLORS = {
     "oracle_laplace": "#7f7f7f",
     "oracle_rfm": "#6a3d9a",
     "bayes": "#000000",
+    "noise": "#000000",
 }
 METHOD_NAMES = {
     "relu": "ReLU",
@@ -42,8 +43,9 @@ METHOD_NAMES = {
     "oracle_laplace": "oracle Laplace",
     "oracle_rfm": "oracle RFM",
     "bayes": "Bayes predictor",
+    "noise": "noise level σ²",
 }
-METHOD_LINES = {"rfm": "-.", "oracle_laplace": "--", "oracle_rfm": "--", "bayes": ":"}  # others are solid
+METHOD_LINES = {"rfm": "-.", "oracle_laplace": "--", "oracle_rfm": "--", "bayes": ":", "noise": ":"}  # others are solid
 METHOD_MARKERS = {
     "relu": "o",
     "gelu": "v",
@@ -57,5 +59,6 @@ METHOD_MARKERS = {
     "oracle_laplace": "x",
     "oracle_rfm": "^",
     "bayes": "",
+    "noise": "",
 }
 BLOCK_COLORS = {"routing": "#7f7f7f", "predictive": "#2ca02c", "nuisance": "#c7c7c7"}

@@ -82,10 +82,17 @@ def _present(record: CellRecord | None, cell: Cell) -> CellRecord:
 
 
 def grouped_cells(cells: Sequence[Cell], stack: int) -> list[list[Cell]]:
-    """Cells in groups of at most `stack` that can be computed together; long ones first, so no worker idles at last."""
-    ordered = sorted(cells, key=lambda cell: (-_work(cell), _stack_key(cell), cell.key))
+    """Cells in groups of at most `stack` that can be computed together; long ones first, so no worker idles at last.
+
+    Cells that read others come after all others: what they read is then there, or being computed.
+    """
+    ordered = sorted(cells, key=lambda cell: (_reads_others(cell), -_work(cell), _stack_key(cell), cell.key))
     alike = [list(group) for _, group in groupby(ordered, key=lambda cell: (-_work(cell), _stack_key(cell)))]
     return [group[i : i + stack] for group in alike for i in range(0, len(group), stack)]
+
+
+def _reads_others(cell: Cell) -> bool:
+    return CELL_KINDS[cell.kind].reads_others
 
 
 def _work(cell: Cell) -> float:

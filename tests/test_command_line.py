@@ -64,7 +64,8 @@ def test_changed_parameters_get_a_folder_of_their_own(root):
     [
         (
             ["run", "fig9"],
-            "monolib: figure='fig9': must be one of fig1, kernels, fig2, theorem1, theorem2, fig5, fig6, fig7",
+            "monolib: figure='fig9': must be one of fig1, kernels, fig2, fig4, theorem1, theorem2, fig3, fig5, fig6, "
+            "fig7",
         ),
         (
             ["run", "fig1", "--profile", "huge"],

@@ -8,19 +8,13 @@ import pandas as pd
 
 from monolib.claims import Claim, verdict
 from monolib.fig2.parameters import Fig2Parameters
-from monolib.sample_size.paired import PairedDifference, paired_difference
+from monolib.sample_size.comparisons import compared, graded, largest_common, size_text
+from monolib.sample_size.paired import paired_difference
 from monolib.sample_size.tables import paired_log_ratio
 
 MANY = (10, 50)  # the K that the claims on many clusters name
 ALIKE = math.log(1.25)  # "behaves similarly": the mean ratio of test MSEs within 25 %
 NOT_RUN = "not run at this size"
-
-
-def size_text(p: Fig2Parameters, curves: pd.DataFrame) -> str:
-    """The run's size in words; n and seeds as far as `curves` holds them."""
-    seeds = curves["seed"].nunique()
-    own = f"width {p.width}, batch {p.batch_size}, {p.min_steps} to {p.max_steps} steps"
-    return f"{own}, n up to {curves['n_train'].max()}, {seeds} seed{'s' if seeds > 1 else ''}"
 
 
 def fig2_claims(curves: pd.DataFrame, p: Fig2Parameters) -> list[Claim]:
@@ -34,19 +28,6 @@ def fig2_claims(curves: pd.DataFrame, p: Fig2Parameters) -> list[Claim]:
     return [claim(curves, size) for claim in claims]
 
 
-def compared(curves: pd.DataFrame, method: str, against: str, n_clusters: int, n_train: int) -> PairedDifference | None:
-    """Paired difference of ln test MSE, or None when no seed has both methods there."""
-    ratios = paired_log_ratio(curves, method, against, n_clusters, n_train)
-    return None if ratios.empty else paired_difference(ratios)
-
-
-def _graded(conditions: Sequence[bool], clear: Sequence[bool]) -> str:
-    """reproduced when every condition holds and is clear, partly when at least one holds, else not reproduced."""
-    if all(conditions) and all(clear):
-        return "reproduced"
-    return "partly" if any(conditions) else "not reproduced"
-
-
 def _advantage_shrinks(curves: pd.DataFrame, size: str) -> Claim:
     n = int(curves["n_train"].max())
     text = f"RFM's advantage shrinks as K grows: Laplace over RFM (smallest test MSE) at n = {n} decreases along K"
@@ -58,25 +39,15 @@ def _advantage_shrinks(curves: pd.DataFrame, size: str) -> Claim:
     steps = [paired_difference((by_k[b] - by_k[a]).dropna()) for a, b in pairwise(by_k)]
     ratios = ", ".join(f"K={k}: {math.exp(r.mean()):.2f}" for k, r in by_k.items())
     changes = ", ".join(f"{a}→{b} {step.as_factor()}" for (a, b), step in zip(pairwise(by_k), steps, strict=True))
-    met = _graded([step.is_below_zero for step in steps], [step.excludes_zero for step in steps])
+    met = graded([step.is_below_zero for step in steps], [step.excludes_zero for step in steps])
     return Claim("F2.a", text, paper, f"{ratios}; factors {changes}", size, met)
-
-
-def _largest_common(curves: pd.DataFrame, clusters: Sequence[int], methods: Sequence[str]) -> int | None:
-    """Largest n at which all `methods` were run for all `clusters`."""
-    wanted = {(k, method) for k in clusters for method in methods}
-    for n in sorted({int(n) for n in curves["n_train"]}, reverse=True):
-        rows = curves[curves["n_train"] == n]
-        if wanted <= set(zip(rows["n_clusters"], rows["method"], strict=True)):
-            return n
-    return None
 
 
 def _pairs_claim(
     curves: pd.DataFrame, size: str, name: str, text: str, paper: str, pairs: Sequence[tuple[str, str]]
 ) -> Claim:
     """Claim that the first method of each pair is below the second for K = 10 and 50 at the largest n."""
-    n = _largest_common(curves, MANY, [method for pair in pairs for method in pair])
+    n = largest_common(curves, MANY, [method for pair in pairs for method in pair])
     if n is None:
         return Claim(name, text, paper, "K = 10 and 50 were not both run", size, NOT_RUN)
     found, here = [], []
@@ -86,7 +57,7 @@ def _pairs_claim(
             assert difference is not None
             found.append(difference)
             here.append(f"K={k} {method}/{against} {difference.as_factor()}")
-    met = _graded([d.is_below_zero for d in found], [d.excludes_zero for d in found])
+    met = graded([d.is_below_zero for d in found], [d.excludes_zero for d in found])
     return Claim(name, text, paper, f"n = {n}: {'; '.join(here)}", size, met)
 
 
@@ -100,7 +71,7 @@ def _approach_oracles(curves: pd.DataFrame, size: str) -> Claim:
     text = "MLPs approach the oracles: the best MLP is closer (log scale) to oracle RFM than to global RFM, K = 10, 50"
     paper = "close to the oracles (Fig. 2)"
     networks = [name for name in ("relu", "gelu", "reglu", "swiglu") if name in set(curves["method"])]
-    n = _largest_common(curves, MANY, [*networks, "oracle_rfm", "rfm_envelope"]) if networks else None
+    n = largest_common(curves, MANY, [*networks, "oracle_rfm", "rfm_envelope"]) if networks else None
     if n is None:
         return Claim("F2.c", text, paper, "K = 10 and 50 were not both run", size, NOT_RUN)
     here, differences = [], []
@@ -112,7 +83,7 @@ def _approach_oracles(curves: pd.DataFrame, size: str) -> Claim:
         differences.append(paired_difference((above - below).dropna()))
         distances = f"{math.exp(above.mean()):.1f} times the oracle, global RFM {math.exp(below.mean()):.1f} times it"
         here.append(f"K={k} {best}: {distances}, difference of the logarithms {differences[-1].as_factor()}")
-    met = _graded([d.is_below_zero for d in differences], [d.excludes_zero for d in differences])
+    met = graded([d.is_below_zero for d in differences], [d.excludes_zero for d in differences])
     return Claim("F2.c", text, paper, f"n = {n}: {'; '.join(here)}", size, met)
 
 
@@ -128,7 +99,7 @@ def _other_activations(curves: pd.DataFrame, size: str) -> Claim:
     )
     paper = "so in Fig. 6"
     networks = ("relu", "gelu", "reglu", "swiglu")
-    n = _largest_common(curves, MANY, networks)
+    n = largest_common(curves, MANY, networks)
     if n is None:
         return Claim("F6.a", text, paper, "not all four networks were run for K = 10 and 50", size, NOT_RUN)
     holds, clear, here = [], [], []
@@ -144,7 +115,7 @@ def _other_activations(curves: pd.DataFrame, size: str) -> Claim:
             holds.append(difference.is_below_zero)
             clear.append(difference.excludes_zero)
             here.append(f"swiglu/{name} {difference.as_factor()}")
-    return Claim("F6.a", text, paper, f"n = {n}: {'; '.join(here)}", size, _graded(holds, clear))
+    return Claim("F6.a", text, paper, f"n = {n}: {'; '.join(here)}", size, graded(holds, clear))
 
 
 def _smallest_sample(curves: pd.DataFrame, size: str) -> Claim:

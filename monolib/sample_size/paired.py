@@ -39,8 +39,12 @@ class PairedDifference:
 
     def as_factor(self) -> str:
         """A difference of logarithms as a factor: `0.62 (−0.48 ± 0.05)`; one seed has no standard error."""
+        return f"{math.exp(self.mean):.3g} (ln {self.as_number()})"
+
+    def as_number(self) -> str:
+        """The mean with its standard error: `-0.48 ± 0.05`; one seed has none."""
         error = f" ± {self.standard_error:.2g}" if self.seeds > 1 else ", one seed"
-        return f"{math.exp(self.mean):.3g} (ln {self.mean:+.2f}{error})"
+        return f"{self.mean:+.2f}{error}"
 
 
 def paired_difference(differences: pd.Series) -> PairedDifference:

@@ -15,7 +15,7 @@ from monolib.training_config import TrainingConfig
 
 @dataclass(frozen=True)
 class SampleSizeRun:
-    """One cell of the grid: its method (an architecture, "global" or "oracle"), K, n, seed."""
+    """One cell of the grid: its method (an architecture, "global", "oracle" or "gated"), K, n, seed."""
 
     method: str
     n_clusters: int

@@ -13,19 +13,20 @@ from monolib.rfm import smallest_test_mse_envelope
 from monolib.sample_size.runs import SampleSizeRun
 
 COLUMNS = ("n_clusters", "n_train", "seed", "method", "test_mse", "train_mse", "steps", "stop_reason")
+PREFIXES = {"global": "", "oracle": "oracle_", "gated": "gated_"}  # of the methods that a cell of RFMs gives
 
 
 def method_rows(run: SampleSizeRun, record: CellRecord) -> Iterator[dict[str, Any]]:
-    """Rows of one cell: one for a network; laplace, rfm, rfm_envelope of a global RFM; two of an oracle.
+    """Rows of one cell: one for a network; laplace, rfm, rfm_envelope of a global RFM; two of local RFMs.
 
     steps: updates of a network; of kernel fits the epochs or refinements of the slowest.
     """
     result = record.result
-    if run.method not in ("global", "oracle"):
+    if run.method not in PREFIXES:
         yield {"method": run.method} | {name: result[name] for name in COLUMNS[4:]}
         return
     errors = result["test_mse"]
-    prefix, last = ("oracle_" if run.method == "oracle" else ""), len(errors) - 1
+    prefix, last = PREFIXES[run.method], len(errors) - 1
     iterations = {f"{prefix}laplace": 0, f"{prefix}rfm": last}
     if run.method == "global":
         iterations["rfm_envelope"] = errors.index(smallest_test_mse_envelope(errors))
@@ -50,12 +51,19 @@ def bayes_rows(runs: Sequence[SampleSizeRun], n_test: int) -> Iterator[dict[str,
 
 def curves_table(runs: Sequence[SampleSizeRun], records: Sequence[CellRecord], n_test: int) -> pd.DataFrame:
     """`curves.csv`: n_clusters, n_train, seed, method, test_mse, train_mse, steps, stop_reason, in that order."""
-    rows = [
-        {"n_clusters": run.n_clusters, "n_train": run.n_train, "seed": run.seed, **row}
-        for run, record in zip(runs, records, strict=True)
-        for row in method_rows(run, record)
-    ]
-    table = pd.DataFrame([*rows, *bayes_rows(runs, n_test)], columns=list(COLUMNS))
+    return sorted_table([*fitted_rows(runs, records), *bayes_rows(runs, n_test)], COLUMNS)
+
+
+def fitted_rows(runs: Sequence[SampleSizeRun], records: Sequence[CellRecord]) -> Iterator[dict[str, Any]]:
+    """Rows of all cells, each with its place in the grid."""
+    for run, record in zip(runs, records, strict=True):
+        for row in method_rows(run, record):
+            yield {"n_clusters": run.n_clusters, "n_train": run.n_train, "seed": run.seed, **row}
+
+
+def sorted_table(rows: Sequence[dict[str, Any]], columns: Sequence[str]) -> pd.DataFrame:
+    """Rows by K, n and seed; at one place in the order given."""
+    table = pd.DataFrame(rows, columns=list(columns))
     return table.sort_values(["n_clusters", "n_train", "seed"], kind="stable", ignore_index=True)
 
 
