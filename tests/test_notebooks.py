@@ -36,6 +36,11 @@ OUTCOMES = {
         ("curves", "variations", "one_cell"),
         "| F6.b |",
     ),
+    "fig4": (
+        ("fig3", "contributions", "profiles", "gates", "predictions", "fig4", "variants"),
+        ("curves", "gates", "variants"),
+        "| F4.b |",
+    ),
     "theorem1": (
         ("off_component", "flows", "alignment", "times", "coverage", "tracking", "sgd", "dependencies"),
         ("checks", "controls", "ascents", "flows", "coverage", "tracking", "theorem", "times", "sgd"),
