@@ -192,6 +192,14 @@ results.show_figure("fig4", draw_sample_size_curves(statistics, tables.DRAWN, ov
 statistics.pivot(index=["n_clusters", "n_train"], columns="method", values="mean").reindex(columns=tables.DRAWN)
 
 # %% [markdown]
+# **Where the error comes from.** A few test points decide the means above: those that get a gate of another cluster, and,
+# for a quadratic link, points beyond the training range. At the largest $n$:
+
+# %%
+misrouted = tables.misrouted_table(grid, records)
+misrouted[misrouted["n_train"] == misrouted["n_train"].max()]
+
+# %% [markdown]
 # ## What a careful reader would ask
 #
 # * *Is it the gate or the metric?* The same gates with $M=I$; one gate with the metric of all inputs; the true clusters
@@ -227,6 +235,7 @@ display(tables.variant_means(variants) if len(variants) else Markdown("*No varia
 verdicts = claims.fig4_claims(curves, parameters)
 results.write_table("curves", curves)
 results.write_table("gates", facts)
+results.write_table("misrouted", misrouted)
 results.write_table("variants", variants)
 results.write_claims(verdicts)
 pairs = [*zip(grid, records, strict=True), *zip(varied, varied_records, strict=True)]

@@ -285,6 +285,20 @@ def test_variants_table_sets_them_beside_global_and_oracle(computed):
     assert tables.variants_table([], [], pd.DataFrame()).empty
 
 
+def test_misrouted_points_by_hand(computed):
+    grid, records, _, _ = computed
+    table = tables.misrouted_table(grid, records)
+    index = next(i for i, run in enumerate(grid) if run.method == "gated")
+    arrays = records[index].arrays
+    _, train, test = MixedLinkData(3, 200, 512, 0).draw()
+    owner = {g: np.bincount(train.cluster[arrays["assignment"] == g]).argmax() for g in np.unique(arrays["assignment"])}
+    wrong = np.array([owner[g] for g in arrays["test_gate"]]) != test.cluster
+    errors = (arrays["predictions"][-1] - test.y) ** 2
+    assert list(table["misrouted"]) == [wrong.sum()]
+    assert table["share_of_error"][0] == pytest.approx(errors[wrong].sum() / errors.sum())
+    assert table["mse_of_others"][0] == pytest.approx(errors[~wrong].mean())
+
+
 def test_gates_are_named_by_the_cluster_of_most_of_their_points(learned):
     cell, record, network = learned
     law, _, test = DATA.draw()

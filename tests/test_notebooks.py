@@ -38,7 +38,7 @@ OUTCOMES = {
     ),
     "fig4": (
         ("fig3", "contributions", "profiles", "gates", "predictions", "fig4", "variants"),
-        ("curves", "gates", "variants"),
+        ("curves", "gates", "misrouted", "variants"),
         "| F4.b |",
     ),
     "theorem1": (

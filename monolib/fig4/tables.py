@@ -3,10 +3,12 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from monolib.cells import CellRecord
 from monolib.fig4.runs import VariantRun
+from monolib.gated_cells import cell_data
 from monolib.mixed_link_data import MixedLinkData
 from monolib.sample_size.runs import SampleSizeRun
 from monolib.sample_size.tables import COLUMNS as SHARED_COLUMNS
@@ -96,3 +98,21 @@ def variant_means(variants: pd.DataFrame) -> pd.DataFrame:
     """Means over seeds of `variants_table`, in its order."""
     names = ["network_test_mse", "gate_ari", "active", "gates", "gated_laplace", "gated_rfm"]
     return variants.groupby("variant", sort=False)[names].mean().reset_index()
+
+
+def misrouted_table(runs: Sequence[SampleSizeRun], records: Sequence[CellRecord]) -> pd.DataFrame:
+    """Where the gated RFM's error comes from, one row per gated cell: test points in a gate that belongs to another
+    cluster (of most of its training points), their share of the squared error, and the MSE of all others."""
+    rows = []
+    for run, record in zip(runs, records, strict=True):
+        if run.method != "gated":
+            continue
+        _, train, test = cell_data(run.cell).draw()
+        counts = np.zeros((int(record.arrays["assignment"].max()) + 1, run.n_clusters))
+        np.add.at(counts, (record.arrays["assignment"], train.cluster), 1)
+        wrong = counts.argmax(1)[record.arrays["test_gate"]] != test.cluster
+        errors = np.square(record.arrays["predictions"][-1] - test.y)
+        place = {"n_clusters": run.n_clusters, "n_train": run.n_train, "seed": run.seed, "misrouted": int(wrong.sum())}
+        rest = float(errors[~wrong].mean()) if not wrong.all() else float("nan")
+        rows.append(place | {"share_of_error": float(errors[wrong].sum() / errors.sum()), "mse_of_others": rest})
+    return pd.DataFrame(rows, columns=["n_clusters", "n_train", "seed", "misrouted", "share_of_error", "mse_of_others"])

@@ -10,8 +10,9 @@ from monolib.sample_size.tables import paired_log_ratio
 
 
 def size_text(p: SampleSizeParameters, curves: pd.DataFrame) -> str:
-    """The run's size in words; n and seeds as far as `curves` holds them."""
-    seeds = curves["seed"].nunique()
+    """The run's size in words; n and the networks' seeds as far as `curves` holds them."""
+    networks = curves[curves["method"].isin(["relu", "gelu", "reglu", "swiglu"])]
+    seeds = (networks if len(networks) else curves)["seed"].nunique()
     own = f"width {p.width}, batch {p.batch_size}, {p.min_steps} to {p.max_steps} steps"
     return f"{own}, n up to {curves['n_train'].max()}, {seeds} seed{'s' if seeds > 1 else ''}"
 
