@@ -183,7 +183,7 @@ tables.endings_table(curves)
 # %%
 statistics = seed_statistics(curves)
 overlay = overlay_statistics(parameters.results_folder, parameters.overlay_profile, "fig2")
-label = "paper's width and steps, 1 seed" if len(overlay) else ""
+label = "paper's size, where run" if len(overlay) else ""
 results.show_figure("fig2", draw_sample_size_curves(statistics, tables.FIG2_METHODS, overlay, label))
 
 # %% [markdown]

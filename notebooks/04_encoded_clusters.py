@@ -185,7 +185,7 @@ results.show_figure("predictions", one_cell.draw_predictions(prediction, test_ga
 # %%
 statistics = seed_statistics(curves)
 overlay = overlay_statistics(parameters.results_folder, parameters.overlay_profile, "fig4")
-label = "paper's width and steps, 1 seed" if len(overlay) else ""
+label = "paper's size, where run" if len(overlay) else ""
 results.show_figure("fig4", draw_sample_size_curves(statistics, tables.DRAWN, overlay, label))
 
 # %%
