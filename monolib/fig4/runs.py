@@ -55,7 +55,7 @@ def variant_runs(p: Fig4Parameters) -> list[VariantRun]:
     """The variants of every variant seed; the first one is the grid's own cell.
 
     "gate alone": learned gates, M = I in place of G_c.  "metric alone": one gate, whose G is that of all inputs.
-    "true clusters, G_c": in place of learned gates (with M = I that would be the oracle).  M: when K is not known.
+    "true clusters with G_c": in place of learned gates (with M = I that would be the oracle).  M: when K is not known.
     steps: a network trained for fewer steps, with a cosine decay of that length.
     """
     k = p.page_clusters
@@ -63,7 +63,7 @@ def variant_runs(p: Fig4Parameters) -> list[VariantRun]:
         ("the paper's", k, "learned", "network", p.max_steps),
         ("gate alone", k, "learned", "identity", p.max_steps),
         ("metric alone", 1, "learned", "network", p.max_steps),
-        ("true clusters, G_c", k, "true", "network", p.max_steps),
+        ("true clusters with G_c", k, "true", "network", p.max_steps),
         *((f"M = {count}", count, "learned", "network", p.max_steps) for count in p.other_gate_counts),
         *((f"{steps} steps", k, "learned", "network", steps) for steps in p.early_steps),
     ]
