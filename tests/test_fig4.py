@@ -72,7 +72,7 @@ def test_cell_is_the_procedure_on_the_networks_own_data(learned):
     gates = find_gates(network, train.x, 3, DATA.model_seed)
     fits = fit_gated(train.x, train.y, gates, FIT)
     outputs = [fits.predict(test.x, gates.assign(test.x), t) for t in (0, 1)]
-    np.testing.assert_allclose(record.result["test_mse"], [np.mean((f - test.y) ** 2) for f in outputs], rtol=1e-5)
+    np.testing.assert_allclose(record.result["test_mse"], [np.mean((f - test.y) ** 2) for f in outputs], rtol=1e-6)
     np.testing.assert_allclose(record.arrays["predictions"], outputs, rtol=1e-5, atol=1e-6)
     assert record.result["network_test_mse"] == pytest.approx(np.mean((network.predict(test.x) - test.y) ** 2))
     train_mse = np.mean((fits.predict(train.x, gates.assignment, 1) - train.y) ** 2)
