@@ -3,7 +3,8 @@
 import hashlib
 import json
 import logging
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,8 @@ from monolib.errors import UserError
 logger = logging.getLogger(__name__)
 
 CELL_VERSION = 1  # raise it when a change to the method changes what a cell holds: older cells are then recomputed
+
+REPORT_SECONDS = 0.3
 
 
 @dataclass(frozen=True)
@@ -71,6 +74,18 @@ class CellStore:
     def report_share(self, cell: Cell, share: float) -> None:
         """Note in its progress file which share of the cell's work is done; a computation calls it as it goes on."""
         write_text(self.file(cell, "progress"), str(share))
+
+    def share_reporter(self, cell: Cell) -> Callable[[float], None]:
+        """`report_share` of one cell for computations that get on fast: a few times a second at most."""
+        last = time.monotonic()
+
+        def report(share: float) -> None:
+            nonlocal last
+            if time.monotonic() - last > REPORT_SECONDS:
+                last = time.monotonic()
+                self.report_share(cell, share)
+
+        return report
 
     def share_done(self, cell: Cell) -> float:
         """Share of the cell's work that is done: 1 when it is finished, else what its progress file says."""

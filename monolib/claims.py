@@ -8,7 +8,8 @@ from pathlib import Path
 from monolib.atomic_files import write_text
 from monolib.errors import UserError
 
-VERDICTS = ("reproduced", "partly", "not reproduced", "not run at this size")
+NOT_RUN = "not run at this size"
+VERDICTS = ("reproduced", "partly", "not reproduced", NOT_RUN)
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,10 @@ trains it first, under its own lock, where it is missing: no network is trained 
 on from its checkpoint.
 """
 
+import functools
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -100,13 +101,11 @@ def compute_gated_cells(cells: Sequence[Cell], store: CellStore, device: str) ->
         _, train, test = cell_data(cell).draw()
         with threadpool_limits(1):
             gates = chosen_gates(network, train, GateSettings(**cell.config["gates"]))
-            fits = fit_gated(train.x, train.y, gates, fit_config(cell, device), on_share=_share_writer(cell, store))
+            fits = fit_gated(
+                train.x, train.y, gates, fit_config(cell, device), on_share=functools.partial(store.report_share, cell)
+            )
             result, arrays = _outcome(cell, gates, fits, train, test)
         store.write(cell, CellRecord(result, arrays, provenance(device, time.perf_counter() - started)))
-
-
-def _share_writer(cell: Cell, store: CellStore) -> Callable[[float], None]:
-    return lambda share: store.report_share(cell, share)
 
 
 def _network(cell: Cell, store: CellStore, device: str) -> Network:

@@ -187,6 +187,13 @@ label = "paper's size, where run" if len(overlay) else ""
 results.show_figure("fig2", draw_sample_size_curves(statistics, tables.FIG2_METHODS, overlay, label))
 
 # %% [markdown]
+# How many seeds each mean is over, at the largest $n$ (they differ where only a part of the grid was run):
+
+# %%
+last = statistics[statistics["n_train"] == statistics["n_train"].max()]
+last.pivot(index="n_clusters", columns="method", values="seeds")
+
+# %% [markdown]
 # The envelope and the last iteration of the global RFM, side by side (mean over seeds):
 
 # %%

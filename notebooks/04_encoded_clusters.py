@@ -79,6 +79,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from monolib.cells import CellStore
 from monolib.claims import format_claims
+from monolib.errors import UserError
 from monolib.fig4 import claims, one_cell, plots, runs, schematic, tables
 from monolib.gated_cells import cell_data, source_cell, stored_gates
 from monolib.gates import active_by_two_means, gate_metrics, mean_contributions, profiles
@@ -122,7 +123,7 @@ tables.gates_table(curves)
 where = (parameters.page_clusters, parameters.page_size, parameters.page_seed)
 chosen = [i for i, run in enumerate(grid) if (run.method, run.n_clusters, run.n_train, run.seed) == ("gated", *where)]
 if not chosen:
-    raise RuntimeError("the cell of page_clusters, page_size, page_seed is not finished")
+    raise UserError(f"page_clusters, page_size, page_seed={where}: this cell is not finished")
 gated, record = grid[chosen[0]].cell, records[chosen[0]]
 network = trained_network(source_cell(gated), store.read(source_cell(gated)))
 law, train, test = cell_data(gated).draw()

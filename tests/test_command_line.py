@@ -156,7 +156,7 @@ def test_ctrl_c_while_the_notebook_executes_is_clean_too(tmp_path):
     assert "executing" in process.stdout.readline()
     time.sleep(3)
     os.killpg(process.pid, signal.SIGINT)
-    _, error = process.communicate(timeout=240)
+    _, error = process.communicate(timeout=60)
     assert process.returncode == 130, error
     assert "interrupted; what is computed is kept" in error
     assert "Traceback" not in error
@@ -179,7 +179,7 @@ def test_an_interrupted_run_ends_with_its_workers_and_goes_on_from_there(tmp_pat
         os.killpg(process.pid, sent)  # what a terminal does
     else:
         process.send_signal(sent)  # what a batch system or another user does
-    _, error = process.communicate(timeout=240)  # its workers' ends of the pipe are closed too
+    _, error = process.communicate(timeout=60)  # its workers' ends of the pipe are closed too
     if sent != signal.SIGKILL:
         assert process.returncode == 130, error
         assert "interrupted; what is computed is kept" in error

@@ -5,7 +5,7 @@ import pytest
 from monolib.errors import UserError
 from monolib.fig1.parameters import Fig1Parameters
 from monolib.fig2.parameters import Fig2Parameters
-from monolib.figures import FIGURES, profiles
+from monolib.figures import FIGURES, parameter_file, profiles
 from monolib.parameter_files import EXECUTION, check_parameters, notebook_parameters, read_assignment, read_yaml
 
 
@@ -122,7 +122,11 @@ def test_parameters_are_frozen_and_know_their_identity(smoke):
         parameters.width = 3
     assert smoke(n_jobs=2, device="cpu", stack=4).identity() == parameters.identity()
     assert smoke(width=33).identity() != parameters.identity()
-    assert set(EXECUTION) <= set(Fig1Parameters.model_fields) | set(Fig2Parameters.model_fields)
+    assert set(EXECUTION) - {"only_finished"} <= set(Fig1Parameters.model_fields)
+    values = read_yaml(parameter_file("fig2", "smoke"))
+    whole, part = (check_parameters(Fig2Parameters, values | {"only_finished": flag}) for flag in (False, True))
+    assert part.identity() == whole.identity()
+    assert (whole.computes_missing_cells, part.computes_missing_cells) == (True, False)
 
 
 def test_every_parameter_file_is_valid_and_named_after_its_folder(root):

@@ -3,12 +3,11 @@
 import numpy as np
 import pandas as pd
 
-from monolib.claims import Claim, verdict
+from monolib.claims import NOT_RUN, Claim, verdict
 from monolib.fig1.paper import PAPER_SIZE, PAPER_TABLE
 from monolib.fig1.parameters import Fig1Parameters
 from monolib.fig1.tables import MEASURES
 
-NOT_RUN = "not run at this size"
 PERCENTAGE_TOLERANCE, COUNT_TOLERANCE = 10.0, 0.25  # points; relative
 
 

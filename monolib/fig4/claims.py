@@ -4,14 +4,13 @@ import math
 
 import pandas as pd
 
-from monolib.claims import Claim
+from monolib.claims import NOT_RUN, Claim
 from monolib.fig4.parameters import Fig4Parameters
-from monolib.sample_size.comparisons import compared, graded, largest_common, size_text
+from monolib.sample_size.comparisons import graded, largest_common, pairs_claim, size_text
 from monolib.sample_size.paired import paired_difference
 from monolib.sample_size.tables import paired_log_ratio
 
 ALL = (2, 5, 10, 50)  # the K of the figure
-NOT_RUN = "not run at this size"
 
 
 def fig4_claims(curves: pd.DataFrame, p: Fig4Parameters) -> list[Claim]:
@@ -28,18 +27,7 @@ def _better_than_global(curves: pd.DataFrame, size: str) -> Claim:
     text = "the network's gates improve Laplace and RFM (global: smallest test MSE) at every K, at the largest n"
     paper = "substantially, at K = 2, 5, 10, 50 (Fig. 4)"
     pairs = (("gated_laplace", "laplace"), ("gated_rfm", "rfm_envelope"))
-    n = largest_common(curves, ALL, [method for pair in pairs for method in pair])
-    if n is None:
-        return Claim("F4.a", text, paper, "K = 2, 5, 10 and 50 were not all run", size, NOT_RUN)
-    found, here = [], []
-    for k in ALL:
-        for method, against in pairs:
-            difference = compared(curves, method, against, k, n)
-            assert difference is not None
-            found.append(difference)
-            here.append(f"K={k} {method}/{against} {difference.as_factor()}")
-    met = graded([d.is_below_zero for d in found], [d.excludes_zero for d in found])
-    return Claim("F4.a", text, paper, f"n = {n}: {'; '.join(here)}", size, met)
+    return pairs_claim(curves, size, "F4.a", text, paper, ALL, pairs)
 
 
 def _near_oracle(curves: pd.DataFrame, size: str) -> Claim:

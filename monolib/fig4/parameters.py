@@ -4,7 +4,7 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from monolib.sample_size.parameters import Clusters, Count, Points, SampleSizeParameters, Seed
+from monolib.sample_size.parameters import Count, SampleSizeParameters, Seed
 
 Gates = Annotated[int, Field(ge=1, le=10_000)]
 
@@ -12,26 +12,17 @@ Gates = Annotated[int, Field(ge=1, le=10_000)]
 class Fig4Parameters(SampleSizeParameters):
     """Figures 3 and 4 (§3.3, A.3).
 
-    page_clusters, page_size, page_seed: K, n and seed of the pages that go through one cell step by step.
     variant_seeds: seeds of the variants, each at the page's K and n.
     other_gate_counts: numbers of gates M besides K.
     early_steps: lengths of training of networks that have not learned yet (a whole cosine decay each).
-    overlay_profile: profile whose `curves.csv` is drawn in addition, as larger markers; "" for none.
     """
 
-    page_clusters: Clusters
-    page_size: Points
-    page_seed: Seed
     variant_seeds: list[Seed]
     other_gate_counts: list[Gates]
     early_steps: list[Count]
-    overlay_profile: str
 
     @model_validator(mode="after")
-    def _check_page(self) -> Self:
-        for name, values in (("page_clusters", "clusters"), ("page_size", "sizes"), ("page_seed", "seeds")):
-            if getattr(self, name) not in getattr(self, values):
-                raise ValueError(f"{name}={getattr(self, name)}: must be one of {values}={getattr(self, values)}")
+    def _check_lists(self) -> Self:
         for name in ("variant_seeds", "other_gate_counts", "early_steps"):
             if len(set(getattr(self, name))) < len(getattr(self, name)):
                 raise ValueError(f"{name}={getattr(self, name)}: must not repeat an entry")

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from monolib.claims import Claim, verdict
+from monolib.claims import NOT_RUN, Claim, verdict
 from monolib.kernel_path.parameters import KernelsParameters
 
 RECOVERED, EXACT_TOLERANCE = 0.99, 0.05
@@ -23,7 +23,7 @@ def kernel_claims(
 
 
 def _not_run(name: str, claim: str, paper: str, size: str) -> Claim:
-    return Claim(name, claim, paper, "the K it is about were not run", size, "not run at this size")
+    return Claim(name, claim, paper, "the K it is about were not run", size, NOT_RUN)
 
 
 def _recovers(metrics: pd.DataFrame, size: str) -> Claim:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
+from monolib.claims import NOT_RUN, Claim
 from monolib.sample_size.paired import PairedDifference, paired_difference
 from monolib.sample_size.parameters import SampleSizeParameters
 from monolib.sample_size.tables import paired_log_ratio
@@ -38,3 +39,30 @@ def largest_common(curves: pd.DataFrame, clusters: Sequence[int], methods: Seque
         if wanted <= set(zip(rows["n_clusters"], rows["method"], strict=True)):
             return n
     return None
+
+
+def pairs_claim(
+    curves: pd.DataFrame,
+    size: str,
+    name: str,
+    text: str,
+    paper: str,
+    clusters: Sequence[int],
+    pairs: Sequence[tuple[str, str]],
+) -> Claim:
+    """Claim that the first method of each pair is below the second at every K of `clusters`, at their largest common n.
+
+    Not run when some method was not run at some K.
+    """
+    n = largest_common(curves, clusters, [method for pair in pairs for method in pair])
+    if n is None:
+        return Claim(name, text, paper, f"K = {', '.join(map(str, clusters))} were not all run", size, NOT_RUN)
+    found, here = [], []
+    for k in clusters:
+        for method, against in pairs:
+            difference = compared(curves, method, against, k, n)
+            assert difference is not None
+            found.append(difference)
+            here.append(f"K={k} {method}/{against} {difference.as_factor()}")
+    met = graded([d.is_below_zero for d in found], [d.excludes_zero for d in found])
+    return Claim(name, text, paper, f"n = {n}: {'; '.join(here)}", size, met)

@@ -4,28 +4,15 @@ import math
 from dataclasses import dataclass
 
 import pandas as pd
-from scipy import stats
-
-CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True)
 class PairedDifference:
-    """Mean of paired differences over seeds, with its standard error (nan for one seed).
-
-    interval: half width of the two-sided 95 % Student interval, t_{.975, seeds − 1} · standard_error.
-    """
+    """Mean of paired differences over seeds, with its standard error (nan for one seed)."""
 
     mean: float
     standard_error: float
     seeds: int
-
-    @property
-    def interval(self) -> float:
-        """Half width of the 95 % interval; nan for one seed."""
-        if self.seeds < 2:
-            return math.nan
-        return float(stats.t.ppf(0.5 + CONFIDENCE / 2, self.seeds - 1)) * self.standard_error
 
     @property
     def is_below_zero(self) -> bool:

@@ -38,6 +38,8 @@ class SampleSizeParameters(FigureParameters):
     min_steps, target_mse, patience, min_improvement: see `stopping.StopRule`; target_mse also stops EigenPro.
     start_scale, readout_ratio, readout_start, rate_unit: see `training_config.TrainingConfig`.
     n_updates, ridge, exact_below, max_epochs, agop_points, bandwidth_points: see `rfm.RFMConfig`.
+    page_clusters, page_size, page_seed: K, n and seed of the pages that look into one cell.
+    overlay_profile: profile whose `curves.csv` is drawn in addition, as larger markers; "" for none.
     only_finished: draw the cells that are in the cache, and compute none.
     """
 
@@ -65,6 +67,10 @@ class SampleSizeParameters(FigureParameters):
     max_epochs: Count
     agop_points: Count
     bandwidth_points: Points
+    page_clusters: Clusters
+    page_size: Points
+    page_seed: Seed
+    overlay_profile: str
     only_finished: bool
 
     @model_validator(mode="after")
@@ -76,6 +82,9 @@ class SampleSizeParameters(FigureParameters):
             raise ValueError(f"seeds={self.seeds}: must not repeat an entry")
         if min(self.sizes) < max(self.clusters):
             raise ValueError(f"sizes={self.sizes}: must be at least {max(self.clusters)}, the largest K")
+        for name, values in (("page_clusters", "clusters"), ("page_size", "sizes"), ("page_seed", "seeds")):
+            if getattr(self, name) not in getattr(self, values):
+                raise ValueError(f"{name}={getattr(self, name)}: must be one of {values}={getattr(self, values)}")
         if self.min_steps > self.max_steps:
             raise ValueError(f"min_steps={self.min_steps}: must be at most max_steps={self.max_steps}")
         return self

@@ -46,12 +46,18 @@ def _draw_method(axis: Axes, rows: pd.DataFrame) -> None:
         return
     rows, method = rows.sort_values("n_train"), rows["method"].iloc[0]
     color = METHOD_COLORS[method]
-    line, marker = METHOD_LINES.get(method, "-"), METHOD_MARKERS[method]
-    axis.plot(rows["n_train"], rows["mean"], color=color, ls=line, marker=marker, ms=4, lw=1.2)
+    line, marker = METHOD_LINES.get(method, "-"), METHOD_MARKERS[method] or ("_" if len(rows) == 1 else "")
+    face = _face(method)
+    axis.plot(rows["n_train"], rows["mean"], color=color, ls=line, marker=marker, mfc=face, ms=4, lw=1.2)
     spread = rows["std"].fillna(0.0)
     # on a logarithmic axis a lower edge at or below zero would run off the panel: it ends at a tenth of the mean
     low = np.maximum(rows["mean"] - spread, rows["mean"] / 10)
     axis.fill_between(rows["n_train"], low, rows["mean"] + spread, color=color, alpha=0.12, lw=0)
+
+
+def _face(method: str) -> str:
+    """Colour inside a method's markers: oracles are open, so that they differ from the global methods at a single n."""
+    return "white" if method.startswith("oracle") else METHOD_COLORS[method]
 
 
 def _draw_overlay(axis: Axes, rows: pd.DataFrame) -> None:
@@ -82,6 +88,7 @@ def _handles(methods: Sequence[str], overlay: pd.DataFrame, overlay_label: str) 
             color=METHOD_COLORS[name],
             ls=METHOD_LINES.get(name, "-"),
             marker=METHOD_MARKERS[name],
+            mfc=_face(name),
             ms=4,
             lw=1.2,
             label=METHOD_NAMES[name],

@@ -61,21 +61,8 @@ def compute_theorem1_cells(cells: Sequence[Cell], store: CellStore, device: str)
     """Compute and write the cells, one after the other (on a CPU: the integrators are scipy's)."""
     for cell in cells:
         started = time.perf_counter()
-        result, arrays = _TASKS[cell.config["task"]](cell.config, _share_writer(store, cell))
+        result, arrays = _TASKS[cell.config["task"]](cell.config, store.share_reporter(cell))
         store.write(cell, CellRecord(result, arrays, provenance("cpu", time.perf_counter() - started)))
-
-
-def _share_writer(store: CellStore, cell: Cell) -> Share:
-    """Writes the share done to the cell's progress file, a few times a second at most."""
-    last = time.monotonic()
-
-    def write(share: float) -> None:
-        nonlocal last
-        if time.monotonic() - last > 0.3:
-            last = time.monotonic()
-            store.report_share(cell, share)
-
-    return write
 
 
 def _ascent(config: Mapping[str, Any], on_share: Share) -> Outcome:

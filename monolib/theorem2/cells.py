@@ -51,21 +51,8 @@ def compute_theorem2_cells(cells: Sequence[Cell], store: CellStore, device: str)
         train = law.sample(cell.config["n_train"], generator(cell.config["seed"], "train", index))
         test = law.sample(cell.config["n_test"], generator(cell.config["seed"], "test", index))
         used = "cpu" if cell.config["task"] == "kernel" else device
-        result = _TASKS[cell.config["task"]](cell.config, train, test, used, _share_writer(store, cell))
+        result = _TASKS[cell.config["task"]](cell.config, train, test, used, store.share_reporter(cell))
         store.write(cell, CellRecord(result, {}, provenance(used, time.perf_counter() - started)))
-
-
-def _share_writer(store: CellStore, cell: Cell) -> Share:
-    """Writes the share done to the cell's progress file, a few times a second at most."""
-    last = time.monotonic()
-
-    def write(share: float) -> None:
-        nonlocal last
-        if time.monotonic() - last > 0.3:
-            last = time.monotonic()
-            store.report_share(cell, share)
-
-    return write
 
 
 def _kernel(c: Mapping[str, Any], train: Sample, test: Sample, device: str, on_share: Share) -> dict[str, Any]:
